@@ -61,6 +61,12 @@ const call = (contract: keyof typeof CONTRACT_ABIS, functionName: string, args: 
   encodeFunctionData({ abi: CONTRACT_ABIS[contract], functionName, args } as never);
 const get = (path: string) => fetch(`${api.url}/v1/chains/${NAME}${path}`);
 
+/** Gives the next block a time so many seconds after the latest one. */
+async function setNextBlockTime(seconds: number): Promise<void> {
+  const { timestamp } = await chain.client.getBlock();
+  await chain.client.setNextBlockTimestamp({ timestamp: timestamp + BigInt(seconds) });
+}
+
 async function historyOf(contract: Address): Promise<readonly unknown[]> {
   const answer = await get(`/activity-history?contract_address=${contract}&page_size=200`);
   if (!answer.ok) throw new Error(`${answer.status}: ${await answer.text()}`);
@@ -90,6 +96,7 @@ it('a transfer one block after a transaction that reports 200,000 tokens is serv
   await served(1);
   await mint();
   const usualMs = await served(2);
+  await setNextBlockTime(2);
   await chain.send({ to: hostile, data: call('log-emitter', 'repeatLog', [log, 40n]) });
   const block = Number(await chain.client.getBlockNumber());
   await mint();
@@ -101,6 +108,34 @@ it('a transfer one block after a transaction that reports 200,000 tokens is serv
   expect(await operate('chain', 'verify', '--chain', NAME)).toContain(
     `block ${block}, log 2: 5000 tokens of ${hostile.toLowerCase()} (ids 0 to 4999) are not in the history`,
   );
+});
+
+it('a chain whose every block reports more tokens than can be indexed stays served, with an honest range in each block', async () => {
+  const [player] = chain.accounts as readonly [Address];
+  const contracts: { address: Address; tokens: number }[] = [];
+  for (const tokens of [10_000, 10_000, ...Array(8).fill(500), 1_000])
+    contracts.push({ address: await chain.deploy('log-emitter'), tokens });
+  const honest = contracts.at(-1)!;
+  const BLOCKS = 10;
+  for (let block = 0; block < BLOCKS; block++) {
+    for (const { address, tokens } of contracts) {
+      const first = block * tokens;
+      const topics = [CONSECUTIVE_TRANSFER, word(first), word(0), word(player)];
+      const data = call('log-emitter', 'emitLogs', [[{ topics, data: word(first + tokens - 1) }]]);
+      await chain.client.sendTransaction({ account: player, to: address, chain: null, data });
+    }
+    await setNextBlockTime(1);
+    await chain.mine();
+  }
+  const { timestamp } = await chain.client.getBlock();
+  await chain.mine(DEPTH);
+  const from = encodeURIComponent(new Date(Number(timestamp) * 1_000).toISOString());
+  const countLast = async ({ address }: typeof honest) => {
+    const answer = await get(`/activity-history?contract_address=${address}&from_indexed_at=${from}&page_size=200`);
+    return ((await answer.json()) as { result: unknown[] }).result.length;
+  };
+  await until('the honest range of the last block is served', async () => (await countLast(honest)) === 200);
+  for (const hostile of contracts.slice(0, 2)) expect(await historyOf(hostile.address)).toEqual([]);
 });
 
 it('an honest token is described within a minute although hostile ones move in the same blocks', async () => {

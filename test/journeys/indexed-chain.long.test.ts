@@ -69,11 +69,10 @@ async function freshIndex(): Promise<string[]> {
   const node = createRpcNode({ name: 'test', url: chain.rpc });
   const read = createReadActivities({ chain: NAME, nativeSymbol: 'ETH', marketplaces: [], bridges: [] });
   const final = (await node.block('finalized'))!.number;
-  const ids: string[] = [];
-  for (const { hash, timestampS } of await node.blocks(0, final))
-    for (const log of await node.logsOf(hash))
-      ids.push(...read(log, timestampS).records.map((record) => toActivityRow(record, PLACE).id));
-  return ids;
+  const blocks = await node.blocks(0, final);
+  const logs = (await Promise.all(blocks.map(({ hash }) => node.logsOf(hash)))).flat();
+  const all = [...read({ blocks, logs, parentTimestampS: null })];
+  return all.flatMap(({ reading }) => reading.records.map((record) => toActivityRow(record, PLACE).id));
 }
 
 async function operate(...words: readonly string[]): Promise<{ code: number; out: string }> {

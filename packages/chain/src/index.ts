@@ -6,11 +6,16 @@ export * from './filters.ts';
 export type { Parsed } from './import/fields.ts';
 export { createParseActivity, type ImportContext } from './import/parse-activity.ts';
 export { createParseToken } from './import/parse-token.ts';
-export { BlockBudget, CONTRACT_ITEMS_MAX } from './logs/block-budget.ts';
 export { type BridgeEvent, type BridgeSettings, parseBridge } from './logs/bridges.ts';
 export { describeErc20, describeTokens } from './logs/describe-token.ts';
 export type { Summary, UnreadReason } from './logs/log-reading.ts';
-export { createReadActivities, type LegacyToken, type LogRecords, type LogSettings } from './logs/read-activities.ts';
+export {
+  createReadActivities,
+  type LegacyToken,
+  type LogRecords,
+  type LogSettings,
+  type ReadLog,
+} from './logs/read-activities.ts';
 export {
   type BlockName,
   type BlockRange,

@@ -162,9 +162,10 @@ export interface ErasureRecords {
   /**
    * Erasures that name one of these identities and had no receipt yet at this moment (epoch milliseconds), in any order
    * and with their links.
+   * @param onLink called for each link that is read; what it throws ends the reading
    * @throws StoreFault
    */
-  readOpenSince(sinceMs: number, identities: readonly NamedIdentity[]): Promise<Erasure[]>;
+  readOpenSince(sinceMs: number, identities: readonly NamedIdentity[], onLink?: () => void): Promise<Erasure[]>;
   /**
    * Of several cut-offs of one identity the latest counts.
    * @throws StoreFault

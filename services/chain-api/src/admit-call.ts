@@ -18,9 +18,10 @@ export interface RateLimitKeys {
 
 /**
  * Admits a call under the limit of its key, or of its client address if it has no key.
+ * @returns the caller: the key or the address, for further limits
  * @throws PublicError TOO_MANY_REQUESTS_ERROR when that is used up; AUTHENTICATION_ERROR for a key that is not valid
  */
-export type AdmitCall = (exchange: Exchange) => Promise<void>;
+export type AdmitCall = (exchange: Exchange) => Promise<string>;
 
 export interface AdmitCallParts {
   keys: RateLimitKeys;
@@ -37,8 +38,11 @@ const KEY_HEADER = 'x-api-key';
 
 /** A call under an invalid key counts against its address, so guesses are limited too. */
 export function createAdmitCall({ keys, limiter, policy, addressOf, onRefused, usage }: AdmitCallParts): AdmitCall {
-  const admitAddress = (exchange: Exchange) =>
-    admitRequest(exchange, limiter.window(`address ${addressOf(exchange.request)}`, policy), onRefused);
+  const admitAddress = (exchange: Exchange) => {
+    const caller = `address ${addressOf(exchange.request)}`;
+    admitRequest(exchange, limiter.window(caller, policy), onRefused);
+    return caller;
+  };
   // A window keeps its first policy, so a key whose plan has changed gets another window.
   const admitPlan = (exchange: Exchange, { keyId, calls, windowS }: RateLimitPlan) => {
     const key = { keyId, environmentId: null };
@@ -50,6 +54,7 @@ export function createAdmitCall({ keys, limiter, policy, addressOf, onRefused, u
       throw error;
     }
     usage.used(key, 0, 0);
+    return `key ${keyId}`;
   };
   return async (exchange) => {
     const key = exchange.request.headers[KEY_HEADER];

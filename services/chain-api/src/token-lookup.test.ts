@@ -37,11 +37,13 @@ async function openLookup(nodes: readonly NodeSetup[] = [{}], linked: readonly s
   const api = await openChainApi({
     createNode,
     RATE_LIMIT_CALLS: 100_000,
+    TRUSTED_PROXIES: 1,
     wallClockMs: () => clock.nowMs,
     CHAIN_NODES: [{ ...chain!, urls }],
   });
   for (const contract of linked) api.minting.collections.push(collectionRecord(contract));
-  const get = (address: string) => api.get(`/${CHAIN.name}/tokens/${address}`);
+  const get = (address: string, caller = 1) =>
+    api.get(`/${CHAIN.name}/tokens/${address}`, { 'x-forwarded-for': `192.0.2.${caller}` });
   return { api, clock, requests, get };
 }
 
@@ -98,34 +100,64 @@ describe('a contract that is no ERC-20', () => {
 });
 
 describe('many unknown addresses', () => {
-  it('cost a node ten look-ups a second; beyond that callers get 429, and a linked token is still described', async () => {
+  it('cost a node ten look-ups a second, whoever requests them; a linked token is still described', async () => {
     const { get, clock, requests } = await openLookup([{}], [addressOf(2)]);
     const statuses: number[] = [];
-    for (let at = 0; at < 100; at++) statuses.push((await get(addressOf(1_000 + at))).status);
+    for (let at = 0; at < 100; at++) statuses.push((await get(addressOf(1_000 + at), at)).status);
     expect(statuses.filter((status) => status === 404)).toHaveLength(10);
     expect(statuses.filter((status) => status === 429)).toHaveLength(90);
     expect(requests).toHaveLength(10);
     expect((await get(addressOf(2))).status).toBe(200);
     clock.nowMs += 1_000;
-    expect((await get(addressOf(1_099))).status).toBe(404);
+    expect((await get(addressOf(1_099), 200)).status).toBe(404);
   });
 
-  it('have at most four requests to a node at a time, and linked contracts four more', async () => {
+  it('of one caller are ten in two seconds and one every five seconds, and the answer says when', async () => {
+    const { get, clock } = await openLookup();
+    let next = 1_000;
+    const request = () => get(addressOf(next++));
+    for (let at = 0; at < 7; at++) expect((await request()).status).toBe(404);
+    expect((await request()).headers.get('retry-after')).toBe('1');
+    clock.nowMs += 1_000;
+    for (let at = 0; at < 3; at++) expect((await request()).status).toBe(404);
+    clock.nowMs += 1_000;
+    const refused = await request();
+    expect([refused.status, refused.headers.get('retry-after')]).toEqual([429, '3']);
+    clock.nowMs += 3_000;
+    expect((await request()).status).toBe(404);
+    expect((await request()).status).toBe(429);
+  });
+
+  it('of fifty callers that never pause leave look-ups for everybody else', async () => {
+    const { get, clock } = await openLookup();
+    let next = 10_000;
+    const statuses: number[] = [];
+    for (let second = 0; second < 30; second++) {
+      for (let caller = 1; caller <= 50; caller++) await get(addressOf(next++), caller);
+      // In the first second they are new themselves.
+      if (second > 0) statuses.push((await get(addressOf(next++), 100 + second)).status);
+      clock.nowMs += 1_000;
+    }
+    expect(statuses).toEqual(Array(29).fill(404));
+  });
+
+  it('have at most eight requests to a node at a time and two of one caller, and linked contracts four more', async () => {
     const answer = Promise.withResolvers<readonly CallResult[]>();
     const linked = Array.from({ length: 6 }, (_, at) => addressOf(100 + at));
     const { get, requests } = await openLookup([{ calls: () => answer.promise }], linked);
-    const unknown = Array.from({ length: 6 }, (_, at) => addressOf(200 + at));
     let refused = 0;
-    const statuses = [...unknown, ...linked].map(async (address) => {
-      const { status } = await get(address);
+    const send = async (address: string, caller: number) => {
+      const { status } = await get(address, caller);
       if (status === 429) refused++;
       return status;
-    });
-    await until('the others are refused', () => refused === 4);
+    };
+    const unknown = Array.from({ length: 15 }, (_, at) => send(addressOf(200 + at), Math.floor(at / 3)));
+    await until('the third of each caller and the fifth caller are refused', () => refused === 7);
+    const known = linked.map((address) => send(address, 7));
+    await until('two linked ones are refused', () => refused === 9);
     answer.resolve(NOTHING);
-    const all = await Promise.all(statuses);
-    expect(all.slice(0, 6).filter((status) => status === 404)).toHaveLength(4);
-    expect(all.slice(6).filter((status) => status === 404)).toHaveLength(4);
-    expect(requests).toHaveLength(8);
+    expect((await Promise.all(unknown)).filter((status) => status === 404)).toHaveLength(8);
+    expect((await Promise.all(known)).filter((status) => status === 404)).toHaveLength(4);
+    expect(requests).toHaveLength(12);
   });
 });

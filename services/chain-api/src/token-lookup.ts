@@ -13,9 +13,10 @@ import { PublicError } from '@playline/errors';
 export interface TokenLookup {
   /**
    * The token of a contract that answers as an ERC-20; null for any other contract, and for a chain without nodes.
+   * @param caller key or client address, whose share of the look-ups is used
    * @throws PublicError TOO_MANY_REQUESTS_ERROR while too many addresses are looked up; NodeFault when no node answers
    */
-  find(chain: string, contract: string): Promise<TokenRow | null>;
+  find(chain: string, contract: string, caller: string): Promise<TokenRow | null>;
 }
 
 export interface TokenLookupParts {
@@ -45,17 +46,33 @@ const FAULT_MS = 5_000;
 /** Some 10 MB. */
 const KNOWN_MAX = 10_000;
 /** Look-ups of a chain at a time. Anybody can request any address, so linked contracts have some of their own. */
-const UNKNOWN_MAX = 4;
+const UNKNOWN_MAX = 8;
 const LINKED_MAX = 4;
 /** Look-ups of contracts that no project has linked, of a chain in one process: each is six calls of a node. */
 const UNKNOWN_PER_SECOND = 10;
-const RETRY_AFTER_S = 1;
+/** One caller's share: so many at once, then one after each of these times, and so many running. */
+const CALLER_LOOKUPS = 10;
+const CALLER_REGAINS_MS = 5_000;
+const CALLER_RUNNING_MAX = 2;
+/** For callers that have tried nothing for a while. Otherwise a few dozen callers together could use up everything. */
+const RESERVED_PER_SECOND = 3;
+const NEW_AFTER_MS = 30_000;
+/** Some 2 MB. */
+const CALLERS_MAX = 10_000;
+
+/** What one caller may still look up, and when it last tried to. */
+interface Share {
+  left: number;
+  atMs: number;
+  running: number;
+}
 
 /** Nodes of a chain, and what is being requested from them. */
 class LookupChain {
   private readonly chain: TokenLookupParts['chains'][number];
   private readonly nodes: readonly ChainNode[];
   private readonly checked = new Set<ChainNode>();
+  private readonly shares = new Map<string, Share>();
   private readonly running = { linked: 0, unknown: 0 };
   private second = 0;
   private inSecond = 0;
@@ -65,31 +82,50 @@ class LookupChain {
     this.nodes = nodes;
   }
 
-  /** @throws PublicError TOO_MANY_REQUESTS_ERROR */
-  async read(contract: string, isLinked: boolean, nowMs: number): Promise<TokenRecord | null> {
-    const kind = isLinked ? 'linked' : 'unknown';
-    if (!this.isAdmitted(kind, nowMs)) {
-      const message = 'Too many contracts that are not known are looked up. Send the request again later.';
-      throw new PublicError('TOO_MANY_REQUESTS_ERROR', { message, retryAfterS: RETRY_AFTER_S });
-    }
-    this.running[kind]++;
-    try {
-      return await this.describe(contract);
-    } finally {
-      this.running[kind]--;
-    }
-  }
-
-  private isAdmitted(kind: 'linked' | 'unknown', nowMs: number): boolean {
-    if (kind === 'linked') return this.running.linked < LINKED_MAX;
+  /**
+   * Reserves a look-up of a contract that no project has linked.
+   * @returns the function that ends the reservation
+   * @throws PublicError TOO_MANY_REQUESTS_ERROR
+   */
+  reserve(caller: string, nowMs: number): () => void {
+    const isNew = nowMs - (this.shares.get(caller)?.atMs ?? Number.NEGATIVE_INFINITY) >= NEW_AFTER_MS;
+    const share = this.shareOf(caller, nowMs);
     const second = Math.floor(nowMs / 1_000);
     if (second !== this.second) [this.second, this.inSecond] = [second, 0];
-    if (this.running.unknown >= UNKNOWN_MAX || this.inSecond >= UNKNOWN_PER_SECOND) return false;
+    if (share.left < 1) throw tooMany(Math.ceil(((1 - share.left) * CALLER_REGAINS_MS) / 1_000));
+    const perSecond = isNew ? UNKNOWN_PER_SECOND : UNKNOWN_PER_SECOND - RESERVED_PER_SECOND;
+    const isFull = this.running.unknown >= UNKNOWN_MAX || this.inSecond >= perSecond;
+    if (isFull || share.running >= CALLER_RUNNING_MAX) throw tooMany();
     this.inSecond++;
-    return true;
+    share.left--;
+    share.running++;
+    this.running.unknown++;
+    return () => {
+      share.running--;
+      this.running.unknown--;
+    };
   }
 
-  private async describe(contract: string): Promise<TokenRecord | null> {
+  /** Reserves a look-up of a linked contract. @throws PublicError TOO_MANY_REQUESTS_ERROR */
+  reserveLinked(): () => void {
+    if (this.running.linked >= LINKED_MAX) throw tooMany();
+    this.running.linked++;
+    return () => this.running.linked--;
+  }
+
+  private shareOf(caller: string, nowMs: number): Share {
+    const share = this.shares.get(caller) ?? { left: CALLER_LOOKUPS, atMs: nowMs, running: 0 };
+    share.left = Math.min(CALLER_LOOKUPS, share.left + Math.max(0, nowMs - share.atMs) / CALLER_REGAINS_MS);
+    share.atMs = nowMs;
+    // Those that looked something up last are kept.
+    this.shares.delete(caller);
+    if (this.shares.size >= CALLERS_MAX) this.shares.delete(this.shares.keys().next().value!);
+    this.shares.set(caller, share);
+    return share;
+  }
+
+  /** @throws NodeFault when no node answers */
+  async describe(contract: string): Promise<TokenRecord | null> {
     let last: NodeFault = new NodeFault('unreachable', 'the chain has no node');
     for (const node of this.nodes)
       try {
@@ -111,6 +147,11 @@ class LookupChain {
   }
 }
 
+function tooMany(retryAfterS = 1): PublicError {
+  const message = 'Too many contracts that are not known are looked up. Send the request again later.';
+  return new PublicError('TOO_MANY_REQUESTS_ERROR', { message, retryAfterS });
+}
+
 /** Builds the look-up. What was found, and that nothing was found, is remembered for a while. */
 export function createTokenLookup(parts: TokenLookupParts): TokenLookup {
   const { isLinked, onLookup, wallClockMs } = parts;
@@ -127,23 +168,30 @@ export function createTokenLookup(parts: TokenLookupParts): TokenLookup {
     if (known.size >= KNOWN_MAX) known.delete(known.keys().next().value!);
     known.set(key, { ...entry, untilMs: wallClockMs() + forMs });
   };
-  const lookUp = async (chain: LookupChain, name: string, contract: string): Promise<TokenRow | null> => {
-    const key = `${name} ${contract}`;
+  const reserve = (chain: LookupChain, name: string, contractAddress: string, caller: string) => {
     try {
-      const record = await chain.read(contract, isLinked({ chain: name, contractAddress: contract }), wallClockMs());
+      if (isLinked({ chain: name, contractAddress })) return chain.reserveLinked();
+      return chain.reserve(caller, wallClockMs());
+    } catch (refusal) {
+      onLookup('refused');
+      throw refusal;
+    }
+  };
+  const lookUp = async (chain: LookupChain, key: string, contract: string): Promise<TokenRow | null> => {
+    try {
+      const record = await chain.describe(contract);
       const token = record && toRow(record, known.get(key)?.token ?? null, wallClockMs());
       keep(key, { token, fault: null }, token === null ? NONE_MS : TOKEN_MS);
       onLookup(token === null ? 'none' : 'token');
       return token;
     } catch (fault) {
-      // A refusal is no answer about the contract.
-      if (!(fault instanceof PublicError)) keep(key, { token: known.get(key)?.token ?? null, fault }, FAULT_MS);
-      onLookup(fault instanceof PublicError ? 'refused' : 'failed');
+      keep(key, { token: known.get(key)?.token ?? null, fault }, FAULT_MS);
+      onLookup('failed');
       throw fault;
     }
   };
   return {
-    find: async (name, contract) => {
+    find: async (name, contract, caller) => {
       const chain = chains.get(name);
       if (chain === undefined) return null;
       const key = `${name} ${contract}`;
@@ -152,9 +200,15 @@ export function createTokenLookup(parts: TokenLookupParts): TokenLookup {
         if (entry.fault !== null) throw entry.fault;
         return entry.token;
       }
-      const begun = running.get(key) ?? lookUp(chain, name, contract).finally(() => running.delete(key));
-      running.set(key, begun);
-      return begun;
+      const begun = running.get(key);
+      if (begun !== undefined) return begun;
+      const end = reserve(chain, name, contract, caller);
+      const lookup = lookUp(chain, key, contract).finally(() => {
+        end();
+        running.delete(key);
+      });
+      running.set(key, lookup);
+      return lookup;
     },
   };
 }

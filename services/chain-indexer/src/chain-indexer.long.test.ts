@@ -40,7 +40,8 @@ async function openChain(name: string) {
     mine,
     settings,
     /** Activity ids that a fresh index of all final blocks would give. */
-    expected: () => chain.finalLogs().flatMap((log) => read(log, 0).records.map(({ id }) => id.toString('hex'))),
+    expected: () =>
+      [...read(chain.readFinal())].flatMap(({ reading }) => reading.records.map(({ id }) => id.toString('hex'))),
     published: async () =>
       (await indexers.activities()).filter((each) => each.chain === name).map(({ id }) => id.toString('hex')),
   };

@@ -1,24 +1,27 @@
-import { type ChainLog, type ChainNode, createReadActivities, NodeFault } from '@playline/chain';
+import { type ChainNode, createReadActivities, NodeFault, type ReadBlocks } from '@playline/chain';
 import { runsOf } from '@playline/testkit/runs';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { createFaultyNode, NODE_FAULTS, type NodeFaultName } from './test/faulty-node.ts';
 import { CHAIN, createTestLane, stepToEnd } from './test/lanes.ts';
-import { createStateNode, type LogDraft, MemoryChain, transferDraft } from './test/memory-chain.ts';
+import { createStateNode, type LogDraft, MemoryChain, rangeDraft, transferDraft } from './test/memory-chain.ts';
 import { MemoryIndexLogs, type PublishFate } from './test/memory-index-logs.ts';
 
 const DEPTH = 4;
 
-/** Activity ids that a fresh index of these logs would give, in order. */
-function idsOf(logs: readonly ChainLog[]): string[] {
+/** Activity ids that a fresh index of these blocks would give, in order. */
+function idsOf(blocks: ReadBlocks): string[] {
   const read = createReadActivities({ chain: CHAIN.name, nativeSymbol: 'ETH', marketplaces: [], bridges: [] });
-  return logs.flatMap((log) => read(log, 0).records.map(({ id }) => id.toString('hex')));
+  return [...read(blocks)].flatMap(({ reading }) => reading.records.map(({ id }) => id.toString('hex')));
 }
 const publishedIds = ({ activities }: MemoryIndexLogs) => activities.map(({ id }) => id.toString('hex'));
 
-const draft: fc.Arbitrary<LogDraft> = fc
+const transfers: fc.Arbitrary<LogDraft> = fc
   .record({ contract: fc.integer({ min: 1, max: 4 }), from: fc.nat(2), to: fc.nat(2), value: fc.nat(1_000) })
   .map(({ contract, from, to, value }) => transferDraft(contract, [from, to], value));
+/** Two are over the budget of a block with the time of the one before, not over that of another. */
+const ranges = fc.integer({ min: 10, max: 14 }).map((contract) => rangeDraft(contract, 270));
+const draft = fc.oneof({ weight: 9, arbitrary: transfers }, { weight: 1, arbitrary: ranges });
 const drafts = fc.array(draft, { maxLength: 7 });
 
 /** Things that happen to the chain, its indexer, and the connections between them. */
@@ -101,7 +104,7 @@ describe('a lane', () => {
     await fc.assert(
       fc.asyncProperty(scenario, async (given) => {
         const { chain, logs } = await play(given);
-        expect(publishedIds(logs)).toEqual(idsOf(chain.finalLogs()));
+        expect(publishedIds(logs)).toEqual(idsOf(chain.readFinal()));
       }),
       { numRuns: runsOf({ quick: 120, all: 400 }) },
     );
@@ -137,7 +140,7 @@ describe('known failures of chains and nodes', () => {
     await stepToEnd(own);
     for (let block = 0; block < 2 * DEPTH; block++) chain.mine();
     await stepToEnd(own);
-    expect(publishedIds(logs)).toEqual(idsOf(chain.finalLogs()));
+    expect(publishedIds(logs)).toEqual(idsOf(chain.readFinal()));
     expect(await own.metrics.text()).toMatch(/chain_indexer_reorg_depth_blocks\{.*\} 4/);
   });
 
@@ -166,7 +169,7 @@ describe('known failures of chains and nodes', () => {
     other.clock.nowMs += 120_000;
     await stepToEnd(other);
     expect(other.lane.isHalted).toBe(false);
-    expect(publishedIds(logs)).toEqual(idsOf(chain.finalLogs()));
+    expect(publishedIds(logs)).toEqual(idsOf(chain.readFinal()));
   });
 
   it('a node that lags behind what is indexed is not taken for a reorganisation; another one is used', async () => {
@@ -178,7 +181,7 @@ describe('known failures of chains and nodes', () => {
     const next = createTestLane([late, honestNode(chain)], logs);
     chain.mine();
     await stepToEnd(next);
-    expect(publishedIds(logs)).toEqual(idsOf(chain.finalLogs()));
+    expect(publishedIds(logs)).toEqual(idsOf(chain.readFinal()));
     expect(next.lane.isHalted).toBe(false);
     expect(await next.metrics.text()).toMatch(/chain_indexer_faults_total\{.*node="late",kind="behind".*\} 1/);
   });
@@ -210,7 +213,7 @@ describe('known failures of chains and nodes', () => {
     };
     const strict = { ...node, logsIn: async (from: number, to: number) => refuseAbove(100, node, [from, to]) };
     await stepToEnd(createTestLane([strict], logs, { chain: { ...CHAIN, rangeBlocks: 800 }, recordsMax: 1_000 }));
-    expect(publishedIds(logs)).toEqual(idsOf(chain.finalLogs()));
+    expect(publishedIds(logs)).toEqual(idsOf(chain.readFinal()));
     expect(Math.max(...asked)).toBe(100);
     expect(asked.length).toBeLessThan(40);
   });
@@ -220,7 +223,7 @@ describe('known failures of chains and nodes', () => {
     const logs = new MemoryIndexLogs();
     const own = createTestLane([createStrictNode(chain), honestNode(chain)], logs);
     await stepToEnd(own);
-    expect(publishedIds(logs)).toEqual(idsOf(chain.finalLogs()));
+    expect(publishedIds(logs)).toEqual(idsOf(chain.readFinal()));
     expect(await own.metrics.text()).toMatch(/chain_indexer_too_large\{.*\} 0/);
   });
 
@@ -232,8 +235,10 @@ describe('known failures of chains and nodes', () => {
     await expect(stepToEnd(own, 50)).rejects.toThrow('not at the end');
     await expect(own.lane.step()).rejects.toThrow('no node returns the whole next block: fewer at once');
     expect(await own.metrics.text()).toMatch(/chain_indexer_too_large\{.*\} 1/);
-    const before = chain.finalLogs().filter(({ blockNumber }) => blockNumber < LARGE_BLOCK);
-    expect(publishedIds(logs)).toEqual(idsOf(before));
+    const { blocks, ...final } = chain.readFinal();
+    const before = blocks.slice(0, LARGE_BLOCK);
+    const logsBefore = final.logs.filter(({ blockNumber }) => blockNumber < LARGE_BLOCK);
+    expect(publishedIds(logs)).toEqual(idsOf({ ...final, blocks: before, logs: logsBefore }));
   });
 
   it('a node of another chain, or of one that was recreated under the same id, is never asked for blocks', async () => {
@@ -291,7 +296,7 @@ describe('two indexers of one chain', () => {
     }
     chain.mine();
     await stepToEnd(first);
-    expect(publishedIds(logs)).toEqual(idsOf(chain.finalLogs()));
+    expect(publishedIds(logs)).toEqual(idsOf(chain.readFinal()));
   });
 });
 

@@ -1,13 +1,12 @@
 import {
   type BlockName,
-  type ChainLog,
   type ChainNode,
   createReadActivities,
   ForkFault,
   type IndexedChain,
-  type LogRecords,
   NodeFault,
   type ReadBlocks,
+  type ReadLog,
 } from '@playline/chain';
 import { fromHexText, type IndexProgressRecord, toHexText } from '@playline/contracts';
 import type { Logger } from '@playline/runtime';
@@ -207,7 +206,7 @@ export class ChainLane {
   private async publish(node: ChainNode, read: ReadBlocks, plan: RangePlan): Promise<void> {
     const rules = {
       readActivities: this.readActivities,
-      onRead: (reading: LogRecords, log: ChainLog) => this.noteReading(reading, log),
+      onRead: (readLog: ReadLog) => this.noteReading(readLog),
       ...(this.options.recordsMax !== undefined && { recordsMax: this.options.recordsMax }),
     };
     for (const batch of makeBatches(read, plan, rules)) await this.publishBatch(node, batch);
@@ -281,7 +280,7 @@ export class ChainLane {
     );
   }
 
-  private noteReading(reading: LogRecords, { address: contract, blockNumber: block, logIndex: log }: ChainLog): void {
+  private noteReading({ reading, log: { address: contract, blockNumber: block, logIndex: log } }: ReadLog): void {
     this.options.metrics.countReading(reading);
     if (reading.unread !== 'unindexed' || this.unindexed.has(contract) || this.unindexed.size >= UNINDEXED_MAX) return;
     this.unindexed.add(contract);

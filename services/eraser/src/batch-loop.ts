@@ -4,6 +4,7 @@ import { pause, pauseOrThrow } from '@playline/stores';
 import { type Leading, openLeading } from './leading.ts';
 import { createRequestQueue, type RequestQueue } from './request-queue.ts';
 import { type Batch, type BatchParts, beginBatch, finishBatch, toBatches } from './steps/erase-batch.ts';
+import { isHeavy } from './steps/persons.ts';
 import { toId } from './steps/settle.ts';
 
 export interface BatchLoopParts extends BatchParts {
@@ -33,7 +34,8 @@ export interface BatchLoop extends Leading {
 /** How often the loop looks for requests without being woken, because another process may have stored some. */
 const LOOK_MS = 10_000;
 const RETRY_MIN_MS = 500;
-const RETRY_MAX_MS = 30_000;
+/** An attempt costs a store that is away almost nothing, and people are erased within a minute. */
+const RETRY_MAX_MS = 10_000;
 
 /** Opens the loop; it does nothing before it leads. */
 export function openBatchLoop(parts: BatchLoopParts): BatchLoop {
@@ -44,7 +46,8 @@ export function openBatchLoop(parts: BatchLoopParts): BatchLoop {
 
 async function runBatches(parts: BatchLoopParts, alarm: Alarm, signal: AbortSignal): Promise<void> {
   // A begin that another leader's start has aborted is no fault of its requests.
-  const ofQueue = { ...parts, isHealthy: async () => !signal.aborted && (await parts.isHealthy()) };
+  const isHealthy = async () => !signal.aborted && (await parts.isHealthy());
+  const ofQueue = { ...parts, isHealthy, begun: { batches: 0 } };
   const [queue, heavyQueue] = [createRequestQueue(ofQueue), createRequestQueue(ofQueue)];
   const state: LoopState = { leftOut: new Map(), queue, heavyQueue, heavy: new Set(), lane: null, wake: alarm.ring };
   for (let retryMs = RETRY_MIN_MS; !signal.aborted; ) {
@@ -71,7 +74,7 @@ interface LoopState {
   /** Ids (hexadecimal) of requests that wait for other erasures, and when they are tried again. */
   readonly leftOut: Map<string, number>;
   readonly queue: RequestQueue;
-  /** Ids of requests about people with very many links. They are done beside the others. */
+  /** Ids of requests about people with very many links that are in no batch yet. They are done beside the others. */
   readonly heavy: Set<string>;
   readonly heavyQueue: RequestQueue;
   /** The work on heavy requests that is running. */
@@ -92,12 +95,14 @@ async function runNext(parts: BatchLoopParts, state: LoopState, signal: AbortSig
   const unfinished = await records.readUnfinished();
   parts.onLook();
   if (progress.length === 0 && unfinished.length === 0) return false;
-  const faults: unknown[] = [];
-  const batches = toBatches(progress, unfinished);
-  const isHeavy = ({ names }: Batch) => names.some((name) => state.heavy.has(toId(name)));
-  openLane(parts, state, { begun: batches.filter(isHeavy), unfinished, signal });
-  const own = batches.filter((batch) => !isHeavy(batch));
-  for (const batch of own) await finish(parts, batch, signal).catch((fault: unknown) => faults.push(fault));
+  // From the stored progress, because another process may have begun a heavy batch.
+  const heavy = new Set(
+    progress.filter((noted) => isHeavy(noted.closureKeys)).map(({ batchId }) => batchId.toString('hex')),
+  );
+  const batches = Map.groupBy(toBatches(progress, unfinished), ({ batchId }) => heavy.has(batchId.toString('hex')));
+  openLane(parts, state, { begun: batches.get(true) ?? [], unfinished, signal });
+  const own = batches.get(false) ?? [];
+  const faults = await finishAll(parts, own, signal);
   signal.throwIfAborted();
   const hasBegun = await beginNext(parts, state, signal);
   if (faults.length > 0) throw faults[0];
@@ -117,17 +122,22 @@ function openLane(
   if (state.lane !== null) return;
   const left = new Set(unfinished.map(toId));
   for (const id of state.heavy) if (!left.has(id)) state.heavy.delete(id);
-  if (state.heavy.size === 0) return;
+  if (state.heavy.size === 0 && begun.length === 0) return;
   const ids = new Set(state.heavy);
-  const run = async () => {
-    for (const batch of begun) await finish(parts, batch, signal);
-    const free = (await findFree(parts.records)).filter((request) => ids.has(toId(request)));
-    const requests = state.heavyQueue.take(free);
-    if (requests.length === 0) return begun.length > 0;
+  const beginHeavy = async () => {
+    const requests = state.heavyQueue.take((await findFree(parts.records)).filter((request) => ids.has(toId(request))));
+    if (requests.length === 0) return false;
     const batch = await state.heavyQueue.attempt(requests, () => beginBatch(parts, requests, signal));
-    if (batch == null) return begun.length > 0;
+    if (batch == null) return false;
     await finish(parts, batch, signal);
     return true;
+  };
+  const run = async () => {
+    const faults = await finishAll(parts, begun, signal);
+    signal.throwIfAborted();
+    const hasBegun = await beginHeavy();
+    if (faults.length > 0) throw faults[0];
+    return hasBegun || begun.length > 0;
   };
   state.lane = run()
     .catch(async (error: unknown) => {
@@ -183,6 +193,13 @@ export async function findFree(records: BatchParts['records']): Promise<ErasureR
       !begun.has(toId({ erasureId })) &&
       ![...subjectKeys, ...memberKeys].some((key) => held.has(nameOf(environmentId, key))),
   );
+}
+
+/** Finishes what can be finished. @returns the faults */
+async function finishAll(parts: BatchLoopParts, batches: readonly Batch[], signal: AbortSignal): Promise<unknown[]> {
+  const faults: unknown[] = [];
+  for (const batch of batches) await finish(parts, batch, signal).catch((fault: unknown) => faults.push(fault));
+  return faults;
 }
 
 async function finish(parts: BatchLoopParts, batch: Batch, signal: AbortSignal): Promise<void> {

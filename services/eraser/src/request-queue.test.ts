@@ -2,8 +2,10 @@ import { randomBytes } from 'node:crypto';
 import type { ErasureRequest } from '@playline/erasure';
 import { createLogger } from '@playline/runtime';
 import { StoreFault } from '@playline/stores';
+import fc from 'fast-check';
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import { createRequestQueue } from './request-queue.ts';
+import { TooManyLinksError } from './steps/resolve.ts';
 
 const createRequest = (): ErasureRequest => ({
   erasureId: randomBytes(16),
@@ -14,57 +16,137 @@ const createRequest = (): ErasureRequest => ({
   requestedAt: 1,
   traceId: '',
 });
+const createRequests = (count: number) => Array.from({ length: count }, createRequest);
+const diskFull = () => new StoreFault('ClickHouse 243 NOT_ENOUGH_SPACE', { kind: 'passing', code: 'NOT_ENOUGH_SPACE' });
 
 beforeEach(() => void vi.useFakeTimers({ toFake: ['performance'] }));
 afterEach(() => void vi.useRealTimers());
 
-/** A queue, the requests that it has set aside, and the lines that it logged as errors. */
-function openQueue() {
+/** A queue of stores that say that they are healthy, and the waiting requests. Each attempt takes a second. */
+function openQueue(waiting: Iterable<ErasureRequest>) {
   const lines: string[] = [];
   const aside = new Set<string>();
+  const left = new Set(waiting);
   const queue = createRequestQueue({
     batchRequestsMax: 1_000,
     isHealthy: async () => true,
     onFault: () => {},
     aside,
+    begun: { batches: 0 },
     logger: createLogger({ service: 'test', level: 'error' }, { write: (line: string) => lines.push(line) }),
   });
-  return { queue, aside, lines };
+  /** @returns how many requests were begun; 'waits' when a store is taken to be the reason */
+  const attempt = async (fail: (requests: readonly ErasureRequest[]) => Error | null): Promise<number | 'waits'> => {
+    const some = queue.take([...left]);
+    const begin = async () => {
+      const error = fail(some);
+      if (error !== null) throw error;
+      return some;
+    };
+    const begun = some.length === 0 ? [] : await queue.attempt(some, begin).catch(() => 'waits' as const);
+    vi.advanceTimersByTime(1_000);
+    if (begun === 'waits') return begun;
+    for (const request of begun ?? []) left.delete(request);
+    return begun?.length ?? 0;
+  };
+  return { attempt, aside, lines, left };
 }
 
-it('a store that fails for a moment counts against no request, and sets none aside', async () => {
-  const { queue, aside, lines } = openQueue();
-  const request = createRequest();
-  const failTwice = async () => {
-    for (let times = 0; times < 2; times++) {
-      expect(queue.take([request])).toEqual([request]);
-      const fault = new StoreFault('ClickHouse network: ECONNREFUSED', { kind: 'passing', code: 'ECONNREFUSED' });
-      await queue.attempt([request], () => Promise.reject(fault));
-      expect(queue.take([request])).toEqual([]);
-      vi.advanceTimersByTime(1_000);
-    }
-  };
+it('an outage that no check of the stores shows sets no request aside, and a thousand are begun in two batches after it', async () => {
+  const { attempt, aside, lines, left } = openQueue(createRequests(1_000));
+  const during: (number | 'waits')[] = [];
+  for (let attempts = 0; attempts < 120; attempts++) during.push(await attempt(diskFull));
+  expect(during.slice(0, 3)).toEqual([0, 0, 0]);
+  // From then on the loop waits before each attempt.
+  expect(new Set(during.slice(3))).toEqual(new Set(['waits']));
+  expect([aside.size, lines, left.size]).toEqual([0, [], 1_000]);
+  expect(await attempt(() => null)).toBe(1);
+  expect(await attempt(() => null)).toBe(999);
+});
+
+it('an outage with a single request is waited for, and the request is begun by the first attempt after it', async () => {
+  const { attempt, aside, lines } = openQueue(createRequests(1));
+  for (let attempts = 0; attempts < 50; attempts++) expect(await attempt(diskFull)).toBe('waits');
+  expect([aside.size, lines]).toEqual([0, []]);
+  expect(await attempt(() => null)).toBe(1);
+});
+
+it('outages one after the other set no request aside', async () => {
+  const { attempt, aside, lines, left } = openQueue([]);
   for (let outages = 0; outages < 5; outages++) {
-    await failTwice();
-    expect(await queue.attempt([request], async () => 'begun')).toBe('begun');
+    for (const request of createRequests(20)) left.add(request);
+    for (let attempts = 0; attempts < 10; attempts++) await attempt(diskFull);
+    for (let attempts = 0; attempts < 2; attempts++) await attempt(() => null);
+    expect(left.size).toBe(0);
   }
   expect([aside.size, lines]).toEqual([0, []]);
 });
 
-it('a request that fails alone three times is set aside and retried after ten seconds, however large its batch was', async () => {
-  const { queue, aside, lines } = openQueue();
-  const requests = Array.from({ length: 100 }, createRequest);
-  const hostile = requests[37]!;
-  const left = new Set(requests);
-  for (let attempts = 0; lines.length === 0 && attempts < 100; attempts++) {
-    vi.advanceTimersByTime(1_000);
-    const some = queue.take([...left]);
-    const begun = await queue.attempt(some, async () => {
-      if (some.includes(hostile)) throw new Error('cannot be resolved');
-      return some;
-    });
-    for (const request of begun ?? []) left.delete(request);
+it('a request that fails alone is set aside once another was begun meanwhile, and then retried less and less often', async () => {
+  const [hostile, ...others] = createRequests(100);
+  const { attempt, aside, lines, left } = openQueue([...others.slice(0, 40), hostile!, ...others.slice(40)]);
+  const fail = (requests: readonly ErasureRequest[]) => (requests.includes(hostile!) ? new Error('no') : null);
+  for (let attempts = 0; attempts < 30; attempts++) await attempt(fail);
+  expect([...left]).toEqual([hostile]);
+  for (let later = 0; later < 200; later++) {
+    if (later % 5 === 0) left.add(createRequest());
+    await attempt(fail);
   }
-  expect(lines.map((line) => JSON.parse(line).retryMs)).toEqual([10_000]);
-  expect([...aside]).toEqual([hostile.erasureId.toString('hex')]);
+  expect([...aside]).toEqual([hostile!.erasureId.toString('hex')]);
+  expect(lines.map((line) => JSON.parse(line).retryMs).slice(0, 3)).toEqual([10_000, 20_000, 40_000]);
+});
+
+it('a request is set aside when it fails alone after the others of its batch were begun', async () => {
+  const requests = createRequests(6);
+  const { attempt, aside, left } = openQueue(requests);
+  const fail = (some: readonly ErasureRequest[]) => (some.includes(requests[2]!) ? new Error('no') : null);
+  for (let attempts = 0; attempts < 6; attempts++) await attempt(fail);
+  expect([...left]).toEqual([requests[2]]);
+  expect([...aside]).toEqual([requests[2]!.erasureId.toString('hex')]);
+});
+
+it('two requests that cannot be resolved are set aside although each success of others looks like the end of an outage', async () => {
+  const hostile = createRequests(2);
+  const { attempt, aside, left } = openQueue(hostile);
+  const fail = (some: readonly ErasureRequest[]) =>
+    some.some((each) => hostile.includes(each)) ? new Error('no') : null;
+  for (let arrivals = 0; arrivals < 6; arrivals++) {
+    for (let attempts = 0; attempts < 8; attempts++) await attempt(fail);
+    left.add(createRequest());
+  }
+  expect(aside.size).toBe(2);
+});
+
+it('an outage that begins while the halves of a batch are tried sets few requests aside', async () => {
+  const [hostile, ...others] = createRequests(1_000);
+  const { attempt, aside, left } = openQueue([hostile!, ...others]);
+  const fail = (some: readonly ErasureRequest[]) => (some.includes(hostile!) ? new Error('no') : null);
+  for (let attempts = 0; attempts < 7; attempts++) await attempt(fail);
+  for (let attempts = 0; attempts < 100; attempts++) await attempt(diskFull);
+  expect(aside.size).toBeLessThan(3);
+  for (let attempts = 0; attempts < 60; attempts++) await attempt(fail);
+  expect([...left]).toEqual([hostile]);
+});
+
+it('a request with too many links is set aside without a success of others, because no store is the reason', async () => {
+  const { attempt, aside } = openQueue(createRequests(1));
+  await attempt(() => new TooManyLinksError('too many', []));
+  expect(aside.size).toBe(1);
+});
+
+it('requests that cannot be resolved never keep the others from being begun, wherever and however many they are', async () => {
+  const marks = fc.array(fc.boolean(), { minLength: 1, maxLength: 64 });
+  const property = fc.asyncProperty(marks, async (hostileAt) => {
+    const requests = createRequests(hostileAt.length);
+    const hostile = new Set(requests.filter((_, at) => hostileAt[at]));
+    const { attempt, aside, left } = openQueue(requests);
+    const fail = (some: readonly ErasureRequest[]) => (some.some((each) => hostile.has(each)) ? new Error('no') : null);
+    // Halving finds each of them in at most twice the depth of the halves.
+    const attemptsMax = 20 + 16 * hostile.size;
+    for (let attempts = 0; attempts < attemptsMax && left.size > hostile.size; attempts++) await attempt(fail);
+    expect(left).toEqual(hostile);
+    const ids = new Set([...hostile].map(({ erasureId }) => erasureId.toString('hex')));
+    for (const id of aside) expect(ids).toContain(id);
+  });
+  await fc.assert(property, { numRuns: 200 });
 });

@@ -28,11 +28,11 @@ describe('a generated chain', () => {
   it('passes every check of the indexer, and each of its logs yields one activity', async () => {
     const after = { number: 9, hash: blockHashOf(9) };
     const range = { from: 10, to: 29, after, holds: [], hasBlooms: true };
-    const { blocks, logs } = await readRange(createNode({ logsABlock: 10 }), range);
-    expect(blocks).toHaveLength(20);
-    expect(logs).toHaveLength(200);
+    const read = await readRange(createNode({ logsABlock: 10 }), range);
+    expect(read.blocks).toHaveLength(20);
+    expect(read.logs).toHaveLength(200);
     const settings = { chain: 'canned', nativeSymbol: 'ETH', marketplaces: [], bridges: [] };
-    const readings = logs.map((log) => createReadActivities(settings)(log, 0));
+    const readings = [...createReadActivities(settings)(read)].map(({ reading }) => reading);
     expect(readings.filter(({ records, unread }) => records.length !== 1 || unread !== null)).toEqual([]);
     const kinds = new Set(readings.flatMap(({ records }) => records.map(({ type }) => type)));
     expect([...kinds].sort()).toEqual(['mint', 'transfer']);

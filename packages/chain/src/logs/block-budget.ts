@@ -1,69 +1,72 @@
-import type { ChainLog } from '../node.ts';
-
 /**
  * Most activities of one contract in one block that come from logs with several tokens (`TransferBatch`,
  * `ConsecutiveTransfer`). The largest mints that are common have 10,000 tokens, and a contract that stores balances can
  * move about 3,000 in a block.
  */
-export const CONTRACT_ITEMS_MAX = 10_000;
+const CONTRACT_ITEMS_MAX = 10_000;
 /**
- * Most activities of all `ConsecutiveTransfer` of one block: they cost the same gas for any number of tokens, so a
- * limit for each contract alone ends nothing. A few seconds of work for all services together. Items of a
- * `TransferBatch` are paid for one by one and do not count, or a block could be filled to suppress those of others.
+ * Most activities of all `ConsecutiveTransfer` of a block, for each second since the block before it: they cost the same
+ * gas for any number of tokens, so the gas of a block does not bound them. Half of what one indexer can do (10,800 a
+ * second), so that it keeps up with a chain whose every block is full of them. Items of a `TransferBatch` are paid for
+ * one by one and do not count, or a block could be filled to suppress those of others.
  */
-export const RANGES_OF_BLOCK_MAX = 20_000;
-/** A contract with no more items in the block has a share of its own, so that others with large ranges cannot displace it. */
-const SMALL_RANGES = 500;
-/** Most activities from such shares: those of 40 contracts. Contracts cost little, so their number needs a limit too. */
-const SMALL_RANGES_OF_BLOCK_MAX = 20_000;
+const RANGES_PER_SECOND = 5_000;
+/** Of a block with the same time as the one before. With ten blocks a second one indexer still keeps up. */
+const RANGES_OF_BLOCK_MIN = 500;
+/** Of a block after a pause. A few seconds of work for all services together. */
+const RANGES_OF_BLOCK_MAX = 20_000;
 
-interface Limits {
+/** Most activities of the logs of a block that report several tokens. */
+export interface BlockLimits {
   readonly ofContract: number;
-  readonly ofRanges: number;
-  readonly ofSmallRanges: number;
+  /** Of all `ConsecutiveTransfer`. @param seconds since the block before */
+  readonly ofRanges: (seconds: number) => number;
+}
+
+export const BLOCK_LIMITS: BlockLimits = {
+  ofContract: CONTRACT_ITEMS_MAX,
+  ofRanges: (seconds) => Math.min(RANGES_OF_BLOCK_MAX, Math.max(RANGES_OF_BLOCK_MIN, RANGES_PER_SECOND * seconds)),
+};
+
+/** A log that reports several tokens. */
+export interface ManyTokens {
+  readonly logIndex: number;
+  readonly contract: string;
+  readonly tokens: bigint;
+  /** Whether it is a `ConsecutiveTransfer`. */
+  readonly isRange: boolean;
 }
 
 /**
- * The activities that may still be taken from logs of a block. Logs must come in order, all logs of a block from its
- * first one on: then every reader of the chain takes the same ones.
+ * Finds the logs of a block whose activities are not taken, by log index. All activities of a log are taken, or none.
+ * Ranges of the contracts with the fewest tokens come first, so a range is suppressed only by smaller ones that use up
+ * the limit of the block.
+ * @param logs all of the block, in order: then every reader of the chain takes the same ones
  */
-export class BlockBudget {
-  private blockHash = '';
-  private logIndex = -1;
-  private rangesTaken = 0n;
-  private smallTaken = 0n;
-  private readonly takenOf = new Map<string, bigint>();
-  private readonly limits: Limits;
-
-  constructor({
-    ofContract = CONTRACT_ITEMS_MAX,
-    ofRanges = RANGES_OF_BLOCK_MAX,
-    ofSmallRanges = SMALL_RANGES_OF_BLOCK_MAX,
-  }: Partial<Limits> = {}) {
-    this.limits = { ofContract, ofRanges, ofSmallRanges };
-  }
-
-  /** Takes all activities of a log from the budget, or none. @returns whether they were taken */
-  take({ blockHash, logIndex, address }: ChainLog, tokens: bigint, isRange: boolean): boolean {
-    // A block is read again from its start when it could not be published.
-    const isNewReading = blockHash !== this.blockHash || logIndex <= this.logIndex;
-    [this.blockHash, this.logIndex] = [blockHash, logIndex];
-    if (isNewReading) {
-      this.rangesTaken = 0n;
-      this.smallTaken = 0n;
-      this.takenOf.clear();
+export function findOverBudget(
+  logs: readonly ManyTokens[],
+  { ofContract, ofRanges }: BlockLimits,
+  seconds: number,
+): ReadonlySet<number> {
+  const over = new Set<number>();
+  const takenOf = new Map<string, bigint>();
+  const ranges: ManyTokens[] = [];
+  for (const log of logs) {
+    const taken = (takenOf.get(log.contract) ?? 0n) + log.tokens;
+    if (taken > ofContract) {
+      over.add(log.logIndex);
+      continue;
     }
-    const ofContract = (this.takenOf.get(address) ?? 0n) + tokens;
-    if (ofContract > this.limits.ofContract || (isRange && !this.takeRange(tokens, ofContract))) return false;
-    this.takenOf.set(address, ofContract);
-    return true;
+    takenOf.set(log.contract, taken);
+    if (log.isRange) ranges.push(log);
   }
-
-  private takeRange(tokens: bigint, ofContract: bigint): boolean {
-    if (this.rangesTaken + tokens <= this.limits.ofRanges) this.rangesTaken += tokens;
-    else if (ofContract <= SMALL_RANGES && this.smallTaken + tokens <= this.limits.ofSmallRanges)
-      this.smallTaken += tokens;
-    else return false;
-    return true;
-  }
+  const contracts = [...Map.groupBy(ranges, ({ contract }) => contract).values()].map((own) => {
+    return { own, tokens: own.reduce((sum, { tokens }) => sum + tokens, 0n) };
+  });
+  let left = BigInt(ofRanges(seconds));
+  for (const { own } of contracts.sort((one, other) => Number(one.tokens - other.tokens)))
+    for (const { logIndex, tokens } of own)
+      if (tokens <= left) left -= tokens;
+      else over.add(logIndex);
+  return over;
 }

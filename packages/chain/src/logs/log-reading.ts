@@ -27,7 +27,7 @@ export type UnreadReason =
   | 'several-currencies'
   | 'too-long';
 
-/** A log that reports more tokens than the budget of its contract and block has left: none of its activities is taken. */
+/** A log that reports more tokens than the budget of its block has left: none of its activities is taken. */
 export interface Summary {
   readonly contract: string;
   /** Number of tokens that the log reports. */

@@ -2,9 +2,10 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { ChainLog } from '../node.ts';
 import { toActivityRow } from '../rows.ts';
-import { BlockBudget, RANGES_OF_BLOCK_MAX } from './block-budget.ts';
+import { BLOCK_LIMITS, findOverBudget } from './block-budget.ts';
 import { parseBridge } from './bridges.ts';
-import { createReadActivities } from './read-activities.ts';
+import { createReadActivities, type LogSettings } from './read-activities.ts';
+import type { ReadBlocks } from './read-range.ts';
 import { ORDER_FULFILLED } from './sales.ts';
 import { CONSECUTIVE_TRANSFER, TRANSFER, TRANSFER_BATCH, TRANSFER_SINGLE } from './transfers.ts';
 import { eventTopicOf } from './words.ts';
@@ -38,7 +39,15 @@ const settings = {
     withdrawal: 'Withdrawn(address indexed who, address token, uint amount)',
   }),
 };
-const read = createReadActivities(settings);
+/** One block with these logs. */
+const blockOf = (logs: readonly ChainLog[], { timestampS = 1_700_000_000, seconds = 12 } = {}): ReadBlocks => {
+  const { blockNumber: number, blockHash: hash } = logs[0]!;
+  const block = { number, hash, parentHash: hash, timestampS, logsBloom: Buffer.alloc(0) };
+  return { blocks: [block], logs, parentTimestampS: timestampS - seconds };
+};
+const readWith = (of: LogSettings, log: ChainLog, timestampS?: number) =>
+  [...createReadActivities(of)(blockOf([log], { timestampS }))][0]!.reading;
+const read = (log: ChainLog, timestampS?: number) => readWith(settings, log, timestampS);
 const PLACE = { updatedAt: 0, partition: 0, offset: 0, loggedAtMs: 0 };
 /** The activities of a log after the writer's checks. */
 const shown = (log: ChainLog) =>
@@ -93,7 +102,7 @@ describe('a log of a token', () => {
 
   it('always gives the same record, with the time of its block', () => {
     const [one, other] = [transfer(1, 2), { ...transfer(1, 2), blockHash: `0x${'0f'.repeat(32)}` }];
-    expect(read(one, 1_700_000_000).records).toEqual(createReadActivities(settings)(other, 1_700_000_000).records);
+    expect(read(one, 1_700_000_000).records).toEqual(read(other, 1_700_000_000).records);
     const [{ indexedAt, blockchainMetadata, traceId }] = read(one, 1_700_000_000).records as [never];
     expect(indexedAt).toBe(1_700_000_000_000_000);
     expect(blockchainMetadata).toMatchObject({ blockNumber: '7', transactionIndex: '3', logIndex: '5' });
@@ -134,8 +143,8 @@ describe('a Transfer without indexed parameters', () => {
   const asset = { contract_type: 'ERC721', contract_address: TOKEN, token_id: '9', amount: '1' };
 
   it('is decoded for a contract that is known to be an ERC-721 or an ERC-20, and named for any other', () => {
-    const known = createReadActivities({ ...legacy, marketplaces: [] });
-    const shownOf = (log: ChainLog) => known(log, 0).records.map(({ details }) => JSON.parse(details));
+    const known = { ...legacy, marketplaces: [] };
+    const shownOf = (log: ChainLog) => readWith(known, log).records.map(({ details }) => JSON.parse(details));
     expect(shownOf(early)).toEqual([{ from: person(1), to: person(2), amount: '1', asset }]);
     const halfIndexed = logOf({ topics: [TRANSFER, topic(1), topic(2)], data: data(9) });
     expect(shownOf(halfIndexed)).toEqual(shownOf(early));
@@ -146,9 +155,11 @@ describe('a Transfer without indexed parameters', () => {
   });
 
   it('is not taken for one when its data has another length or no addresses', () => {
-    const known = createReadActivities(legacy);
     for (const broken of [data(1, 2), data(1, 2, 3, 4), data(2n ** 200n, 2, 3), '0x'])
-      expect(known(logOf({ topics: [TRANSFER], data: broken }), 0)).toMatchObject({ records: [], unread: 'malformed' });
+      expect(readWith(legacy, logOf({ topics: [TRANSFER], data: broken }))).toMatchObject({
+        records: [],
+        unread: 'malformed',
+      });
   });
 });
 
@@ -164,52 +175,117 @@ describe('the budget of a block', () => {
       data: data(64, 64 + 32 * (ids.length + 1), ids.length, ...ids, ids.length, ...ids),
     });
 
+  /** The readings of the logs of one block. */
+  const readAll = (logs: readonly ChainLog[], seconds = 12) =>
+    [...createReadActivities(settings)(blockOf(logs, { seconds }))].map(({ reading }) => reading);
+  /** How many activities each of these ranges gives, in one block. Each has a contract of its own. */
+  const countsOf = (tokens: readonly number[], seconds: number) => {
+    const ranges = tokens.map((count, at) => range(at, contract(at), [1, count]));
+    return readAll(ranges, seconds).map(({ records }) => records.length);
+  };
+
   it('takes 10,000 tokens of a contract from logs with several, and of a log beyond that none, with its ids and count', () => {
-    const readNew = createReadActivities(settings);
-    expect(readNew(range(0, TOKEN, [1, 5_000]), 0).records).toHaveLength(5_000);
     const ids = Array.from({ length: 5_001 }, (_, index) => 7 + index);
-    expect(readNew(batch(1, TOKEN, ids), 0)).toEqual({
+    const readings = readAll([
+      range(0, TOKEN, [1, 5_000]),
+      batch(1, TOKEN, ids),
+      batch(2, TOKEN, ids.slice(1)),
+      batch(3, TOKEN, [5]),
+      batch(4, contract(1), [5]),
+      range(5, contract(2), [10, 2n ** 256n - 1n]),
+    ]);
+    expect(readings.map(({ records }) => records.length)).toEqual([5_000, 0, 5_000, 0, 1, 0]);
+    expect(readings[1]).toEqual({
       records: [],
       tokens: [],
       unread: null,
       summary: { contract: TOKEN, tokens: 5_001n, firstId: 7n, lastId: 5_007n },
     });
-    expect(readNew(batch(2, TOKEN, ids.slice(1)), 0).records).toHaveLength(5_000);
-    expect(readNew(batch(3, TOKEN, [5]), 0).summary).toMatchObject({ tokens: 1n });
-    expect(readNew(batch(4, contract(1), [5]), 0).records).toHaveLength(1);
-    const all = readNew(range(5, contract(2), [10, 2n ** 256n - 1n]), 0);
-    expect(all).toMatchObject({ records: [], summary: { tokens: 2n ** 256n - 10n, lastId: 2n ** 256n - 1n } });
+    expect(readings[3]!.summary).toMatchObject({ tokens: 1n });
+    expect(readings[5]!.summary).toMatchObject({ tokens: 2n ** 256n - 10n, lastId: 2n ** 256n - 1n });
   });
 
-  it('takes 20,000 tokens from the ranges of all contracts, and never suppresses batches of other contracts', () => {
-    const readNew = createReadActivities(settings);
-    const taken = [1, 2, 3, 4].map((of) => readNew(range(of, contract(of), [1, 7_500]), 0).records.length);
-    expect(taken).toEqual([7_500, 7_500, 0, 0]);
-    expect(readNew(range(5, contract(5), [1, RANGES_OF_BLOCK_MAX - 15_000]), 0).records).toHaveLength(5_000);
-    expect(readNew(range(6, contract(6), [1, 501]), 0).records).toEqual([]);
-    expect(readNew(batch(7, contract(7), [1, 2]), 0).records).toHaveLength(2);
-    expect(
-      readNew(logOf({ logIndex: 8, topics: [TRANSFER, topic(1), topic(2)], data: data(5) }), 0).records,
-    ).toHaveLength(1);
+  it.each([
+    [0, 500],
+    [1, 5_000],
+    [2, 10_000],
+    [3, 15_000],
+    [4, 20_000],
+    [86_400, 20_000],
+  ])('takes, %i seconds after the block before, %i tokens from the ranges of all contracts', (seconds, most) => {
+    const half = most / 2;
+    expect(countsOf([half, half], seconds)).toEqual([half, half]);
+    expect(countsOf([half, half, 1], seconds)).toEqual([half, 0, 1]);
   });
 
-  it('takes 500 tokens of ranges from each of 40 contracts although two others have filled the block', () => {
-    const readNew = createReadActivities(settings);
-    const countOf = (logIndex: number, of: number, tokens: number) =>
-      readNew(range(logIndex, contract(of), [1, tokens]), 0).records.length;
-    expect([countOf(0, 0, 10_000), countOf(1, 1, 10_000)]).toEqual([10_000, 10_000]);
-    expect([countOf(2, 2, 400), countOf(3, 2, 101), countOf(4, 2, 100)]).toEqual([400, 0, 100]);
-    const others = Array.from({ length: 41 }, (_, index) => countOf(5 + index, 3 + index, 500));
-    expect(others.reduce((sum, count) => sum + count, 0)).toBe(39 * 500);
+  it('takes the ranges of the contracts with the fewest tokens first, wherever they are in the block', () => {
+    expect(countsOf([10_000, 10_000, 5_000, 501], 2)).toEqual([0, 0, 5_000, 501]);
+    expect(countsOf([10_000, 10_000, 5_000, 501], 4)).toEqual([10_000, 0, 5_000, 501]);
+    const several = [1, 2, 3].map((at) => range(at, contract(1), [at * 100, at * 100 + 99]));
+    const counts = readAll([range(0, contract(0), [1, 250]), ...several], 0).map(({ records }) => records.length);
+    expect(counts).toEqual([250, 100, 100, 0]);
   });
 
-  it('begins again with each block, and with a block that is read again', () => {
-    const readNew = createReadActivities(settings, new BlockBudget({ ofContract: 3, ofRanges: 3 }));
-    const full = range(3, TOKEN, [1, 3]);
-    const countOf = (log: ChainLog) => readNew(log, 0).records.length;
-    expect([countOf(full), countOf(range(4, TOKEN, [1, 1]))]).toEqual([3, 0]);
-    expect(countOf(full)).toBe(3);
-    expect(countOf({ ...full, logIndex: 4, blockHash: `0x${'bc'.repeat(32)}` })).toBe(3);
+  it('never suppresses batches and single transfers because of ranges', () => {
+    const single = logOf({ logIndex: 3, topics: [TRANSFER, topic(1), topic(2)], data: data(5) });
+    const full = range(0, contract(0), [1, 500]);
+    const readings = readAll([full, batch(1, contract(1), [1, 2]), batch(2, contract(0), [1]), single], 0);
+    expect(readings.map(({ records }) => records.length)).toEqual([500, 2, 1, 1]);
+  });
+
+  it('keeps a chain below what one indexer can do, whatever the logs of its blocks report', () => {
+    const ranges = fc.array(fc.integer({ min: 1, max: 12_000 }), { maxLength: 60 });
+    const blocks = fc.array(fc.record({ ranges, seconds: fc.nat(15) }), { minLength: 1, maxLength: 6 });
+    const property = fc.property(blocks, (given) => {
+      for (const { ranges: tokens, seconds } of given) {
+        const logs = tokens.map((count, at) => ({
+          logIndex: at,
+          contract: contract(at),
+          tokens: BigInt(count),
+          isRange: true,
+        }));
+        const over = findOverBudget(logs, BLOCK_LIMITS, seconds);
+        const taken = tokens.reduce((sum, count, at) => sum + (over.has(at) ? 0 : count), 0);
+        expect(taken).toBeLessThanOrEqual(Math.max(500, 5_000 * seconds));
+      }
+    });
+    fc.assert(property);
+  });
+
+  it('is the same for a block whichever blocks are read with it', () => {
+    const drafts = fc.array(fc.record({ of: fc.nat(3), tokens: fc.integer({ min: 1, max: 30 }) }), { maxLength: 8 });
+    const chain = fc.array(fc.record({ seconds: fc.nat(2), drafts }), { minLength: 2, maxLength: 8 });
+    const limits = { ofContract: 40, ofRanges: (passed: number) => 20 + 20 * passed };
+    const property = fc.property(chain, fc.nat(7), (given, cut) => {
+      const hashOf = (number: number) => `0x${word(number)}`;
+      let timestampS = 0;
+      const blocks = given.map(({ seconds: passed }, number) => {
+        timestampS += passed;
+        return { number, hash: hashOf(number), parentHash: hashOf(number), timestampS, logsBloom: Buffer.alloc(0) };
+      });
+      const logs = given.flatMap(({ drafts: own }, number) =>
+        own.map(({ of, tokens }, at) => ({
+          ...range(at, contract(of), [1, tokens]),
+          blockNumber: number,
+          blockHash: hashOf(number),
+        })),
+      );
+      const readFrom = (from: number) => {
+        const parentTimestampS = from === 0 ? null : blocks[from - 1]!.timestampS;
+        const part = {
+          blocks: blocks.slice(from),
+          logs: logs.filter(({ blockNumber }) => blockNumber >= from),
+          parentTimestampS,
+        };
+        return [...createReadActivities(settings, limits)(part)].map(({ log, reading }) => [
+          log.blockNumber,
+          reading.records.length,
+        ]);
+      };
+      const from = Math.min(cut, given.length - 1);
+      expect(readFrom(from)).toEqual(readFrom(0).filter(([number]) => number! >= from));
+    });
+    fc.assert(property);
   });
 });
 

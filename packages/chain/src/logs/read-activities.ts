@@ -1,12 +1,13 @@
 import { type ActivityRecord, fromHexText } from '@playline/contracts';
 import { activityIdOf } from '../activity-id.ts';
 import { readDetails } from '../import/details.ts';
-import type { ChainLog } from '../node.ts';
-import { BlockBudget } from './block-budget.ts';
+import type { ChainBlock, ChainLog } from '../node.ts';
+import { BLOCK_LIMITS, findOverBudget } from './block-budget.ts';
 import { type BridgeEvent, readBridge } from './bridges.ts';
 import { type LogActivity, type LogReading, NOTHING, type Summary, type UnreadReason, unread } from './log-reading.ts';
+import type { ReadBlocks } from './read-range.ts';
 import { readSale } from './sales.ts';
-import { readTransfers } from './transfers.ts';
+import { countTokens, readTransfers } from './transfers.ts';
 
 /** The settings that decide which activities the logs of a chain give. */
 export interface LogSettings {
@@ -33,39 +34,60 @@ export interface LogRecords {
   readonly records: readonly ActivityRecord[];
   /** Contracts of the ERC-20 tokens among them. */
   readonly tokens: readonly string[];
-  /** Set when the log is over the budget of its contract and block: then it has no records. */
+  /** Set when the log is over the budget of its block: then it has no records. */
   readonly summary: Summary | null;
   readonly unread: UnreadReason | null;
+}
+
+/** A log of a block, and what it contains. */
+export interface ReadLog {
+  readonly block: ChainBlock;
+  readonly log: ChainLog;
+  readonly reading: LogRecords;
 }
 
 const TRACE_ID_DIGITS = 32;
 const MICROSECONDS = 1_000_000;
 
 /**
- * Creates the function that turns logs into records. It takes all logs of a block in order, because logs with several
- * tokens share a budget. So the same block always gives the same records: `indexedAt` is the time of the block, and the
- * trace id is the beginning of the transaction hash.
+ * Creates the function that turns the logs of whole blocks into records, one log after the other. The same block always
+ * gives the same records, whichever blocks are read with it: logs with several tokens share a budget that depends on the
+ * block and the time of the one before, `indexedAt` is the time of the block, and the trace id is the beginning of the
+ * transaction hash.
  */
 export function createReadActivities(
   settings: LogSettings,
-  budget = new BlockBudget(),
-): (log: ChainLog, blockTimestampS: number) => LogRecords {
+  limits = BLOCK_LIMITS,
+): (read: ReadBlocks) => Generator<ReadLog> {
   const marketplaces = new Set(settings.marketplaces);
   const bridges = Map.groupBy(settings.bridges, ({ contract }) => contract);
   const legacy = new Map(settings.legacyTokens?.map(({ contract, type }) => [contract, type]));
-  const readOne = (log: ChainLog): LogReading => {
+  const readOne = (log: ChainLog, isOverBudget: boolean): LogReading => {
     if (marketplaces.has(log.address)) return withinLength(readSale(log, settings.nativeSymbol));
     for (const event of bridges.get(log.address) ?? []) {
       const reading = readBridge(log, event);
       if (reading !== NOTHING) return reading;
     }
-    return readTransfers(log, budget, legacy);
+    return readTransfers(log, legacy, isOverBudget);
   };
-  return (log, blockTimestampS) => {
-    const { activities, summary, unread: reason } = readOne(log);
+  const toRecords = (log: ChainLog, { activities, summary, unread: reason }: LogReading, indexedAt: number) => {
     const toRecord = (activity: LogActivity, item: number) =>
-      recordOf(activity, { log, item, chain: settings.chain, indexedAt: blockTimestampS * MICROSECONDS });
+      recordOf(activity, { log, item, chain: settings.chain, indexedAt });
     return { records: activities.map(toRecord), tokens: tokensOf(activities), summary, unread: reason };
+  };
+  return function* ({ blocks, logs, parentTimestampS }) {
+    let [at, before] = [0, parentTimestampS];
+    for (const block of blocks) {
+      const own: ChainLog[] = [];
+      for (; logs[at]?.blockNumber === block.number; at++) own.push(logs[at]!);
+      const many = own.map(countTokens).filter((log) => log !== null);
+      const over = findOverBudget(many, limits, block.timestampS - (before ?? block.timestampS));
+      before = block.timestampS;
+      for (const log of own) {
+        const reading = readOne(log, over.has(log.logIndex));
+        yield { block, log, reading: toRecords(log, reading, block.timestampS * MICROSECONDS) };
+      }
+    }
   };
 }
 

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { type ChainBlock, type ChainLog, type ChainNode, NodeFault } from '../node.ts';
 import { bloomOf } from './bloom.ts';
 import { type BlockRange, ForkFault, readRange } from './read-range.ts';
-import { TRANSFER } from './transfers.ts';
+import { CONSECUTIVE_TRANSFER, TRANSFER } from './transfers.ts';
 
 const hashOf = (number: number, branch = 0) => `0x${branch}${number.toString(16).padStart(63, '0')}`;
 const numberOf = (hash: string) => Number(`0x${hash.slice(3)}`);
@@ -142,6 +142,31 @@ describe('a range of blocks', () => {
       'out of order',
     );
     expect((await readRange(nodeOf({ blocks }), range({ hasBlooms: true }))).logs).toEqual([]);
+  });
+});
+
+describe('the time of the block before a range', () => {
+  /** A node whose block has a log of a range of tokens. */
+  const nodeWithRange = (at: number, over: Partial<ChainNode> = {}) =>
+    nodeOf({
+      logsOf: async (hash) =>
+        logsOf(numberOf(hash)).map((log) =>
+          log.blockNumber === at ? { ...log, topics: [CONSECUTIVE_TRANSFER] } : log,
+        ),
+      ...over,
+    });
+  const read = (node: ChainNode) => readRange(node, range({ hasBlooms: false }));
+
+  it('is read when the first block has a range of tokens, whose number it decides, and only then', async () => {
+    expect((await read(nodeWithRange(10))).parentTimestampS).toBe(9);
+    const block = () => Promise.reject(new NodeFault('unreachable', 'it is not requested'));
+    expect((await read(nodeWithRange(11, { block }))).parentTimestampS).toBeNull();
+  });
+
+  it('is of the parent of the range, or the node is not used', async () => {
+    const other = async () => ({ ...blockOf(9), hash: hashOf(9, 1) });
+    await expect(read(nodeWithRange(10, { block: other }))).rejects.toMatchObject({ kind: 'inconsistent' });
+    await expect(read(nodeWithRange(10, { block: async () => null }))).rejects.toMatchObject({ kind: 'behind' });
   });
 });
 

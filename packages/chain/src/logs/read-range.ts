@@ -1,5 +1,6 @@
 import { type ChainBlock, type ChainLog, type ChainNode, NodeFault } from '../node.ts';
 import { bloomOf, isEmptyBloom } from './bloom.ts';
+import { CONSECUTIVE_TRANSFER } from './transfers.ts';
 
 /** A block, by number and hash. */
 export interface BlockName {
@@ -30,6 +31,8 @@ export interface ReadBlocks {
   readonly blocks: readonly ChainBlock[];
   /** All logs of the blocks, in order. */
   readonly logs: readonly ChainLog[];
+  /** Epoch seconds, of the block before the first one; null when it is not needed for the logs of that one. */
+  readonly parentTimestampS: number | null;
 }
 
 /** Up to so many blocks, logs are requested block by block, by hash. Then they cannot belong to another block. */
@@ -162,6 +165,21 @@ async function checkFarHeld(node: ChainNode, last: ChainBlock, { holds }: BlockR
     throw inconsistent(`block ${last.number} is not on the chain of block ${far[0]!.number}`);
 }
 
+/** Reads the time of the block before the first one if that decides how many activities the first one may have. */
+async function readParentTime(
+  node: ChainNode,
+  { number, parentHash }: ChainBlock,
+  logs: readonly ChainLog[],
+): Promise<number | null> {
+  const isFirst = ({ blockNumber }: ChainLog) => blockNumber === number;
+  const found = logs.find((log) => !isFirst(log) || log.topics[0] === CONSECUTIVE_TRANSFER);
+  if (number === 0 || found === undefined || !isFirst(found)) return null;
+  const parent = await node.block(number - 1);
+  if (parent === null) throw new NodeFault('behind', `it does not return block ${number - 1}`);
+  if (parent.hash !== parentHash) throw inconsistent(`block ${number} does not link to the block before it`);
+  return parent.timestampS;
+}
+
 /**
  * Reads blocks and all their logs, and checks them against each other: the blocks link to the known block before them,
  * the known blocks above them are on the node's chain too, and the logs match the bloom filters of the blocks.
@@ -171,5 +189,5 @@ export async function readRange(node: ChainNode, range: BlockRange): Promise<Rea
   const blocks = await readBlocks(node, range);
   const logs = await readLogs(node, blocks, range.hasBlooms);
   checkLogs(blocks, logs, range.hasBlooms);
-  return { blocks, logs };
+  return { blocks, logs, parentTimestampS: await readParentTime(node, blocks[0]!, logs) };
 }

@@ -1,6 +1,15 @@
 import type { ChainLog } from '../node.ts';
-import type { BlockBudget } from './block-budget.ts';
-import { type LogActivity, type LogAsset, type LogReading, NOTHING, read, summarise, unread } from './log-reading.ts';
+import type { ManyTokens } from './block-budget.ts';
+import {
+  type LogActivity,
+  type LogAsset,
+  type LogReading,
+  NOTHING,
+  read,
+  type Summary,
+  summarise,
+  unread,
+} from './log-reading.ts';
 import { AbiFault, eventTopicOf, toAddress, toUint, Words, ZERO_ADDRESS } from './words.ts';
 
 /** ERC-20 and ERC-721 share this event. The number of topics tells them apart. */
@@ -87,51 +96,65 @@ function readSingle({ address, topics, data }: ChainLog): LogReading {
   return toReading([{ from: toAddress(topics[2]!), to: toAddress(topics[3]!), amount, asset }]);
 }
 
-function readBatch(log: ChainLog, budget: BlockBudget): LogReading {
-  const { address, topics, data } = log;
-  if (topics.length !== 4) return unread('malformed');
-  const [from, to] = [toAddress(topics[2]!), toAddress(topics[3]!)];
+/** What a log with several tokens reports. Its items are made one by one: the event can report 2^256 ids. */
+interface ParsedMany extends Pick<Moved, 'from' | 'to'>, Omit<Summary, 'contract'> {
+  itemOf(index: number): Pick<Moved, 'amount' | 'asset'>;
+}
+
+/** @throws AbiFault when the log is malformed */
+function parseMany({ address, topics, data }: ChainLog): ParsedMany {
+  if (topics.length !== 4) throw new AbiFault('has another number of topics');
   const words = new Words(data);
-  const [ids, amounts] = [words.uints(0), words.uints(WORD)];
-  if (ids.length !== amounts.length) return unread('malformed');
-  if (from === ZERO_ADDRESS && to === ZERO_ADDRESS) return unread('nobody');
-  const tokens = BigInt(ids.length);
-  if (!budget.take(log, tokens, false)) return summarise({ contract: address, tokens, ...extremesOf(ids) });
-  const toMove = (id: bigint, index: number) => {
-    const amount = amounts[index]!;
-    return { from, to, amount, asset: nft('ERC1155', address, [id, amount]) };
-  };
-  return toReading(ids.map(toMove));
-}
-
-function extremesOf(ids: readonly bigint[]): { firstId: bigint; lastId: bigint } {
-  const lowest = ids.reduce((least, id) => (id < least ? id : least));
-  return { firstId: lowest, lastId: ids.reduce((most, id) => (id > most ? id : most)) };
-}
-
-function readConsecutive(log: ChainLog, budget: BlockBudget): LogReading {
-  const { address, topics, data } = log;
-  if (topics.length !== 4) return unread('malformed');
-  const [firstId, lastId] = [toUint(topics[1]!), new Words(data).uint(0)];
   const [from, to] = [toAddress(topics[2]!), toAddress(topics[3]!)];
-  if (lastId < firstId) return unread('malformed');
-  if (from === ZERO_ADDRESS && to === ZERO_ADDRESS) return unread('nobody');
-  const tokens = lastId - firstId + 1n;
-  // Before anything is made of the range: the event can report 2^256 ids.
-  if (!budget.take(log, tokens, true)) return summarise({ contract: address, tokens, firstId, lastId });
-  const toMove = (_: unknown, index: number) => {
-    return { from, to, amount: 1n, asset: nft('ERC721', address, [firstId + BigInt(index), 1n]) };
+  if (topics[0] === CONSECUTIVE_TRANSFER) {
+    const [firstId, lastId] = [toUint(topics[1]!), words.uint(0)];
+    if (lastId < firstId) throw new AbiFault('ends before its first id');
+    const itemOf = (index: number) => {
+      return { amount: 1n, asset: nft('ERC721', address, [firstId + BigInt(index), 1n]) };
+    };
+    return { from, to, tokens: lastId - firstId + 1n, firstId, lastId, itemOf };
+  }
+  const [ids, amounts] = [words.uints(0), words.uints(WORD)];
+  if (ids.length !== amounts.length) throw new AbiFault('has another number of amounts');
+  const firstId = ids.reduce((least, id) => (id < least ? id : least), ids[0] ?? 0n);
+  const lastId = ids.reduce((most, id) => (id > most ? id : most), 0n);
+  const itemOf = (index: number) => {
+    return { amount: amounts[index]!, asset: nft('ERC1155', address, [ids[index]!, amounts[index]!]) };
   };
+  return { from, to, tokens: BigInt(ids.length), firstId, lastId, itemOf };
+}
+
+const isNobody = ({ from, to }: ParsedMany) => from === ZERO_ADDRESS && to === ZERO_ADDRESS;
+
+function readMany(log: ChainLog, isOverBudget: boolean): LogReading {
+  const many = parseMany(log);
+  const { from, to, tokens, firstId, lastId, itemOf } = many;
+  if (isNobody(many)) return unread('nobody');
+  if (isOverBudget) return summarise({ contract: log.address, tokens, firstId, lastId });
+  const toMove = (_: unknown, index: number): Moved => ({ from, to, ...itemOf(index) });
   return toReading(Array.from({ length: Number(tokens) }, toMove));
 }
 
-/** Decodes a log of a token: mints, burns and transfers. @param budget of the blocks that are read */
-export function readTransfers(log: ChainLog, budget: BlockBudget, legacy: LegacyTokens): LogReading {
+/** The tokens of a log that reports several; null for any other log, and for one of which nothing is used. */
+export function countTokens(log: ChainLog): ManyTokens | null {
+  const isRange = log.topics[0] === CONSECUTIVE_TRANSFER;
+  if (!isRange && log.topics[0] !== TRANSFER_BATCH) return null;
+  try {
+    const many = parseMany(log);
+    if (isNobody(many)) return null;
+    return { logIndex: log.logIndex, contract: log.address, tokens: many.tokens, isRange };
+  } catch (fault) {
+    if (fault instanceof AbiFault) return null;
+    throw fault;
+  }
+}
+
+/** Decodes a log of a token: mints, burns and transfers. A log over the budget of its block is only summarised. */
+export function readTransfers(log: ChainLog, legacy: LegacyTokens, isOverBudget: boolean): LogReading {
   try {
     if (log.topics[0] === TRANSFER) return readTransfer(log, legacy);
     if (log.topics[0] === TRANSFER_SINGLE) return readSingle(log);
-    if (log.topics[0] === TRANSFER_BATCH) return readBatch(log, budget);
-    if (log.topics[0] === CONSECUTIVE_TRANSFER) return readConsecutive(log, budget);
+    if (log.topics[0] === TRANSFER_BATCH || log.topics[0] === CONSECUTIVE_TRANSFER) return readMany(log, isOverBudget);
     return NOTHING;
   } catch (fault) {
     if (fault instanceof AbiFault) return unread('malformed');

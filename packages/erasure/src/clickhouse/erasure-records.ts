@@ -73,8 +73,11 @@ export function openErasureRecords(target: ClickHouseTarget): ErasureRecords {
     readUnfinished: () => readUnfinished(connection),
     putFound: (requests: readonly ErasureRequest[]) =>
       connection.insert('erasure_requests', REQUEST_COLUMNS, { rows: requests.map(toRequestRow), where: NOT_BEGUN }),
-    readOpenSince: (sinceMs, identities) =>
-      withLook(connection, identities, (look) => readOpenSince(connection, sinceMs, look)),
+    readOpenSince: (sinceMs, identities, onLink = () => {}) =>
+      withLook(connection, identities, async (look) => {
+        const requests = await readOpenSince(connection, sinceMs, look);
+        return withReceipts(connection, await withLinks(connection, requests, onLink));
+      }),
     putFences: async (fences: readonly ErasureFence[]) =>
       connection.insert('erasure_fences', FENCE_COLUMNS, { rows: fences.map(toFenceRow) }),
     readFences: (reading = {}) => readFences(connection, reading),
@@ -118,7 +121,7 @@ async function readUnfinished(connection: Connection): Promise<ErasureRequest[]>
 }
 
 /** Joined with the identities in a table, however many there are: of all erasures since then only a few are wanted. */
-async function readOpenSince(connection: Connection, sinceMs: number, look: Buffer): Promise<Erasure[]> {
+async function readOpenSince(connection: Connection, sinceMs: number, look: Buffer): Promise<ErasureRequest[]> {
   const rows = await connection.read<RequestRow>(
     `SELECT ${REQUEST_FIELDS} FROM (SELECT * FROM erasure_requests FINAL WHERE erasure_id IN (
        SELECT erasure_id FROM erasure_requests ARRAY JOIN arrayConcat(subject_keys, member_keys, links.a_key, links.b_key) AS key
@@ -129,11 +132,15 @@ async function readOpenSince(connection: Connection, sinceMs: number, look: Buff
     { since: sinceMs },
   );
   await assertTargets(connection, look);
-  return withReceipts(connection, await withLinks(connection, rows.map(fromRequestRow)));
+  return rows.map(fromRequestRow);
 }
 
 /** Adds the links of requests. Streamed, because one person may have half a million. */
-async function withLinks(connection: Connection, requests: readonly ErasureRequest[]): Promise<ErasureRequest[]> {
+async function withLinks(
+  connection: Connection,
+  requests: readonly ErasureRequest[],
+  onLink: () => void,
+): Promise<ErasureRequest[]> {
   const linksOf = new Map<string, FoundLink[]>();
   const share = createShare();
   const all = requests.map(({ erasureId }) => erasureId);
@@ -147,6 +154,7 @@ async function withLinks(connection: Connection, requests: readonly ErasureReque
       { params: { ids } },
     );
     for await (const row of rows) {
+      onLink();
       const links = linksOf.get(row.erasure_id);
       if (links === undefined) linksOf.set(row.erasure_id, [fromFoundLinkRow(row, share)]);
       else links.push(fromFoundLinkRow(row, share));

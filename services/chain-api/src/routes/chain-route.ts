@@ -7,7 +7,14 @@ export interface ChainRead {
   /** Path below the chain, in the syntax of express. */
   readonly path: string;
   /** Answers the exchange. */
-  readonly answer: (exchange: Exchange, chain: Chain, params: Readonly<Record<string, string>>) => Promise<void>;
+  readonly answer: (exchange: Exchange, chain: Chain, call: ChainCall) => Promise<void>;
+}
+
+export interface ChainCall {
+  /** Parameters of the path. */
+  readonly params: Readonly<Record<string, string>>;
+  /** The key or the client address, for limits. */
+  readonly caller: string;
 }
 
 export interface ChainRouteParts {
@@ -22,10 +29,10 @@ export function createChainRoute({ admit, requireChain }: ChainRouteParts, { pat
     path: `/v1/chains/:chain_name${path}`,
     hot: true,
     handle: async (exchange, params) => {
-      await admit(exchange);
+      const caller = await admit(exchange);
       // Named parameters are single texts; only wildcards are lists.
       const named = params as Readonly<Record<string, string>>;
-      await answer(exchange, requireChain(named.chain_name ?? ''), named);
+      await answer(exchange, requireChain(named.chain_name ?? ''), { params: named, caller });
     },
   };
 }

@@ -1,6 +1,6 @@
-import { CONTRACT_ITEMS_MAX, type Summary } from '@playline/chain';
+import type { Summary } from '@playline/chain';
 
-/** Logs of one block whose activities are not in the history, because they are over the budget of a contract and block. */
+/** Logs of one block whose activities are not in the history, because they are over the budget of the block. */
 export interface SummaryNotice {
   readonly block: number;
   /** Null: of all further contracts of the block. */
@@ -59,7 +59,7 @@ export function toNoticeText(
   const who = contract ?? `${contracts} further contracts`;
   return (
     `${chain} ${who}: ${tokens} tokens (ids ${ids.firstId} to ${ids.lastId}) of ${logs} logs in block ${block} ` +
-    `are not in the history as single activities: over the limit of ${CONTRACT_ITEMS_MAX} per contract and block`
+    'are not in the history as single activities: over the budget of the block'
   );
 }
 

@@ -1,4 +1,4 @@
-import { BlockBudget, type ChainLog, createReadActivities, type LogRecords, type ReadBlocks } from '@playline/chain';
+import { type ChainLog, createReadActivities, type LogRecords, type ReadBlocks } from '@playline/chain';
 import type { ActivityRecord } from '@playline/contracts';
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
@@ -29,17 +29,18 @@ const lengths = fc.array(fc.array(fc.nat(3_000), { maxLength: 4 }), { maxLength:
 
 it('a block is divided between logs into batches of bounded records and bytes, in order, whatever it holds', () => {
   const property = fc.property(lengths, fc.nat(60), (given, firstLog) => {
-    const readActivities = ({ logIndex }: ChainLog): LogRecords => {
+    const readOne = ({ logIndex }: ChainLog): LogRecords => {
       const records = given[logIndex]!.map((length, item) => {
         return { id: Buffer.from([logIndex, item]), details: 'x'.repeat(length) } as ActivityRecord;
       });
       return { records, tokens: [], summary: null, unread: null };
     };
-    const read = { blocks: [BLOCK], logs: given.map((_, logIndex) => logOf(logIndex)) };
+    const read = { blocks: [BLOCK], logs: given.map((_, logIndex) => logOf(logIndex)), parentTimestampS: null };
+    const readActivities = ({ logs }: ReadBlocks) => logs.map((log) => ({ block: BLOCK, log, reading: readOne(log) }));
     const rules = { readActivities, onRead: () => {}, recordsMax: 10, bytesMax: 8_000 };
     const batches = [...makeBatches(read, { from: 7, firstLog }, rules)];
     const ids = batches.flatMap(({ activities }) => activities.map(({ id }) => id.toString('hex')));
-    const expected = read.logs.slice(firstLog).flatMap((log) => readActivities(log).records);
+    const expected = read.logs.slice(firstLog).flatMap((log) => readOne(log).records);
     expect(ids).toEqual(expected.map(({ id }) => id.toString('hex')));
     for (const { activities } of batches) {
       expect(activities.length).toBeLessThan(10 + 4);
@@ -64,10 +65,10 @@ it('a block over its budget is published the same, and its summary once, whichev
   });
   const tokens = fc.integer({ min: 1, max: 30 });
   const property = fc.property(fc.array(tokens, { minLength: 1, maxLength: 8 }), fc.nat(8), (given, cut) => {
-    const read = { blocks: [BLOCK], logs: given.map(rangeOf) };
+    const read = { blocks: [BLOCK], logs: given.map(rangeOf), parentTimestampS: null };
     const batchesFrom = (firstLog: number) => {
       const settings = { chain: 'c', nativeSymbol: 'ETH', marketplaces: [], bridges: [] };
-      const readActivities = createReadActivities(settings, new BlockBudget({ ofContract: 20, ofRanges: 40 }));
+      const readActivities = createReadActivities(settings, { ofContract: 20, ofRanges: () => 40 });
       return [...makeBatches(read, { from: 7, firstLog }, { readActivities, onRead: () => {}, recordsMax: 5 })];
     };
     const idsOf = (batches: ReturnType<typeof batchesFrom>) =>

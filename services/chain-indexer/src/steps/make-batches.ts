@@ -1,4 +1,4 @@
-import type { LogRecords, ReadBlocks } from '@playline/chain';
+import type { ReadBlocks, ReadLog } from '@playline/chain';
 import type { ActivityRecord, IndexProgressRecord } from '@playline/contracts';
 import { BlockSummaries, type SummaryNotice } from './block-summaries.ts';
 import type { RangePlan } from './plan-range.ts';
@@ -15,11 +15,11 @@ export interface ActivityBatch {
 }
 
 export interface BatchRules {
-  /** Called for each log from the first one of the first block on, because the logs of a block share a budget. */
-  readonly readActivities: (log: ReadBlocks['logs'][number], blockTimestampS: number) => LogRecords;
+  /** Reads whole blocks, because the logs of a block share a budget. */
+  readonly readActivities: (read: ReadBlocks) => Iterable<ReadLog>;
   /** Called for each log that was not published before. */
-  readonly onRead: (reading: LogRecords, log: ReadBlocks['logs'][number]) => void;
-  /** A batch with this many records is full. Those of one log, 20,000 at most, are never divided. */
+  readonly onRead: (read: ReadLog) => void;
+  /** A batch with this many records is full. Those of one log, 10,000 at most, are never divided. */
   readonly recordsMax?: number;
   /** A batch of about this many bytes is full too. */
   readonly bytesMax?: number;
@@ -36,23 +36,21 @@ const toHash = (text: string) => Buffer.from(text.slice(2), 'hex');
 
 /** Divides what was read into batches, between logs. A block that is too large for one batch goes on in the next. */
 export function* makeBatches(
-  { blocks, logs }: ReadBlocks,
+  read: ReadBlocks,
   { from, firstLog }: Pick<RangePlan, 'from' | 'firstLog'>,
   { readActivities, onRead, recordsMax = RECORDS_MAX, bytesMax = BYTES_MAX }: BatchRules,
 ): Generator<ActivityBatch> {
-  const byNumber = new Map(blocks.map((block) => [block.number, block]));
   const summaries = new BlockSummaries();
   let [activities, tokens, bytes]: [ActivityRecord[], Set<string>, number] = [[], new Set(), 0];
   let notices: SummaryNotice[] = [];
   let current = from;
-  for (const log of logs) {
-    const block = byNumber.get(log.blockNumber)!;
+  for (const readLog of readActivities(read)) {
+    const { block, log, reading } = readLog;
     if (block.number !== current) for (const notice of summaries.take()) notices.push(notice);
     current = block.number;
-    const reading = readActivities(log, block.timestampS);
     if (reading.summary !== null) summaries.note(block.number, reading.summary);
-    if (log.blockNumber === from && log.logIndex < firstLog) continue;
-    onRead(reading, log);
+    if (block.number === from && log.logIndex < firstLog) continue;
+    onRead(readLog);
     for (const record of reading.records) {
       activities.push(record);
       bytes += record.details.length + RECORD_BYTES;
@@ -63,7 +61,7 @@ export function* makeBatches(
     yield { activities, tokens, notices, reached };
     [activities, tokens, notices, bytes] = [[], new Set(), [], 0];
   }
-  const last = blocks.at(-1)!;
+  const last = read.blocks.at(-1)!;
   const reached = { block: last.number, hash: toHash(last.hash), nextLog: null };
   yield { activities, tokens, notices: [...notices, ...summaries.take()], reached };
 }

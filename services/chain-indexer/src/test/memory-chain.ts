@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import type { ChainBlock, ChainLog, ChainNode } from '@playline/chain';
+import type { ChainBlock, ChainLog, ChainNode, ReadBlocks } from '@playline/chain';
 import { NodeFault } from '@playline/chain';
 import { bloomOf, TOPIC } from './logs.ts';
 
@@ -44,7 +44,8 @@ export class MemoryChain {
       transactionIndex: logIndex >> 1,
       transactionHash: hashOf(`${name}/${logIndex >> 1}`),
     }));
-    const times = { timestampS: 1_700_000_000 + number * 2 };
+    // Four blocks a second.
+    const times = { timestampS: 1_700_000_000 + Math.floor(number / 4) };
     return { number, hash, parentHash: parent?.hash ?? hashOf('none'), logsBloom: bloomOf(logs), logs, ...times };
   }
 
@@ -67,7 +68,16 @@ export class MemoryChain {
 
   /** Logs of the blocks that are final now. */
   finalLogs(): ChainLog[] {
-    return this.state.filter(({ number }) => number <= finalOf(this.state, this.depth)).flatMap(({ logs }) => logs);
+    return this.finalBlocks().flatMap(({ logs }) => logs);
+  }
+
+  /** All that is final now, read from the first block on. */
+  readFinal(): ReadBlocks {
+    return { blocks: this.finalBlocks(), logs: this.finalLogs(), parentTimestampS: null };
+  }
+
+  private finalBlocks(): MadeBlock[] {
+    return this.state.filter(({ number }) => number <= finalOf(this.state, this.depth));
   }
 }
 
@@ -113,4 +123,11 @@ export function transferDraft(contract: number, sides: readonly [number, number]
   if (contract % 2 === 0)
     return { address, topics: [TOPIC.transfer, addressWord(from), addressWord(to)], data: `0x${word(value)}` };
   return { address, topics: [TOPIC.transfer, addressWord(from), addressWord(to), `0x${word(value)}`], data: '0x' };
+}
+
+/** A log that reports tokens from 0 on of an ERC-721. */
+export function rangeDraft(contract: number, tokens: number): LogDraft {
+  const address = `0x${contract.toString(16).padStart(40, '0')}`;
+  const topics = [TOPIC.consecutiveTransfer, addressWord(0), addressWord(0), addressWord(1)];
+  return { address, topics, data: `0x${word(tokens - 1)}` };
 }

@@ -14,7 +14,8 @@ import type { HoldName } from '@playline/people';
 import { pauseOrThrow } from '@playline/stores';
 import { type Counts, countRows, mergeCounts, placeOf } from './counts.ts';
 import { createForget } from './forget.ts';
-import { type Closure, countLinkEnds, type ErasedPerson, type FoundClosure, takeLinks, toPersons } from './persons.ts';
+import { type Closure, type ErasedPerson, type FoundClosure, isHeavy, takeLinks, toPersons } from './persons.ts';
+import { TooManyLinksError } from './resolve.ts';
 import { holdAll, type SettleParts, settleClosures, toId } from './settle.ts';
 
 export interface BatchParts extends SettleParts {
@@ -54,13 +55,17 @@ const SWEEPS_MAX = 10;
 export interface BatchBounds {
   /**
    * Called with the requests about people with so many links that they would delay the others. They are left out; without
-   * this function they are not.
+   * this function they are not. May be called several times.
    */
   readonly onHeavy?: (requests: readonly ErasureRequest[]) => void;
 }
 
-/** A person with more links takes more than a few seconds by itself. */
-const HEAVY_LINKS = 10_000;
+/**
+ * Links that are held in memory while a batch is begun, some 200 bytes each. A batch of heavy requests may be begun at
+ * the same time as one of others. A person of a thousand identities, the limit of the graph, has 500,000 pairs.
+ */
+const LINKS_MAX = 250_000;
+const HEAVY_LINKS_MAX = 750_000;
 /** Identities of one batch, some 50 MB. A batch of a thousand ordinary people has a few thousand. */
 const IDENTITIES_MAX = 200_000;
 
@@ -78,19 +83,45 @@ export async function beginBatch(
   { onHeavy }: BatchBounds = {},
 ): Promise<Batch | null> {
   parts.onStep?.('resolve');
-  const settled = await settleClosures(parts, requests, signal);
-  const isHeavy = (closure: FoundClosure) => onHeavy !== undefined && countLinkEnds(closure) > 2 * HEAVY_LINKS;
-  const heavy = settled.filter(isHeavy);
-  if (heavy.length > 0) onHeavy?.(heavy.map(({ request }) => request));
-  const closures = takeBounded(heavy.length === 0 ? settled : settled.filter((closure) => !heavy.includes(closure)));
+  const settled =
+    onHeavy === undefined
+      ? await settleClosures(parts, requests, HEAVY_LINKS_MAX, signal)
+      : await settleLight(parts, requests, onHeavy, signal);
+  const closures = takeBounded(settled);
   if (closures.length === 0) return null;
   const names = closures.map(({ request }) => request);
-  const batch: Batch = { batchId: randomBytes(16), persons: toPersons(closures), names, deleted: new Map() };
+  // Without the links, which would stay in memory until the batch is finished.
+  const persons = toPersons(closures.map(({ request, keys }) => ({ request, keys })));
+  const batch: Batch = { batchId: randomBytes(16), persons, names, deleted: new Map() };
   // Stored for later requests about linked people, and for checks of the receipt.
   await parts.records.putFound([...takeLinks(closures)].flatMap(toFound));
   await parts.records.putProgress(toProgress(batch));
   await assertAlone(parts, batch);
   return batch;
+}
+
+/** Settles the requests that are about few identities, and reports the others. */
+async function settleLight(
+  parts: BatchParts,
+  requests: readonly ErasureRequest[],
+  onHeavy: NonNullable<BatchBounds['onHeavy']>,
+  signal: AbortSignal,
+): Promise<readonly FoundClosure[]> {
+  for (let left = requests; left.length > 0; ) {
+    const found = await settleClosures(parts, left, LINKS_MAX, signal).catch((fault: unknown) => {
+      if (fault instanceof TooManyLinksError) return fault;
+      throw fault;
+    });
+    const isTooMuch = found instanceof TooManyLinksError;
+    const heavy = isTooMuch ? found.heavy : found.filter(({ keys }) => isHeavy(keys)).map(({ request }) => request);
+    if (isTooMuch && heavy.length === 0 && left.length > 1) throw found;
+    // A single request with too many links is heavy, whatever its links are.
+    const leftOut = isTooMuch && left.length === 1 ? left : heavy;
+    if (leftOut.length > 0) onHeavy(leftOut);
+    if (!isTooMuch) return found.filter(({ keys }) => !isHeavy(keys));
+    left = left.filter((request) => !leftOut.includes(request));
+  }
+  return [];
 }
 
 /** Another process may have begun these erasures while this one was paused. If each sees the other, both withdraw. */

@@ -71,9 +71,11 @@ export function findClosures(requests: readonly ErasureRequest[], decisions: Sto
   });
 }
 
-/** How many links name somebody of a closure, those between its people counted twice. */
-export const countLinkEnds = ({ nodes }: FoundClosure): number =>
-  nodes.reduce((count, { edges }) => count + edges.length, 0);
+/** More identities may have more than 10,000 links, which take more than a few seconds by themselves. */
+const HEAVY_IDENTITIES = 140;
+
+/** Whether the erasure of a person with these identities would delay others. */
+export const isHeavy = (keys: readonly Buffer[]): boolean => keys.length > HEAVY_IDENTITIES;
 
 /**
  * The decisions up to the cut-off about anybody of these closures, which their erasure deletes. Each is with one closure;

@@ -3,10 +3,11 @@ import { dropStaleBatches, type ErasureRequest } from '@playline/erasure';
 import { openMemoryErasureRows } from '@playline/erasure/memory';
 import { expect, it } from 'vitest';
 import { takeLinks } from './persons.ts';
-import { resolveClosures } from './resolve.ts';
+import { resolveClosures, TooManyLinksError } from './resolve.ts';
 
 const HOUR_MS = 3_600_000;
 const findOthers = async () => [];
+const linksMax = 200_000;
 const NOBODY_WORKS = async () => new Set<string>();
 
 it('a search for closures keeps its targets while the upkeep tidies, and loses them six hours after it was killed', async () => {
@@ -21,10 +22,10 @@ it('a search for closures keeps its targets while the upkeep tidies, and loses t
     expect(await tidyIn(5 * HOUR_MS)).toBe(0);
     yield* rows.findLinks(look);
   };
-  const [closure] = await resolveClosures({ rows: { ...rows, findLinks }, findOthers }, [request]);
+  const [closure] = await resolveClosures({ rows: { ...rows, findLinks }, findOthers, linksMax }, [request]);
   expect(closure).toMatchObject({ keys: subjectKeys });
   expect(await rows.readBatches()).toEqual([]);
-  await resolveClosures({ rows: { ...rows, dropTargets: async () => {} }, findOthers }, [request]);
+  await resolveClosures({ rows: { ...rows, dropTargets: async () => {} }, findOthers, linksMax }, [request]);
   expect(await tidyIn(7 * HOUR_MS)).toBe(1);
   expect(await rows.readBatches()).toEqual([]);
 });
@@ -48,10 +49,44 @@ it('a person of 600 identities with 180,000 links is resolved, and each link is 
     const names = { erasureId: randomBytes(16), environmentId: 'env', subjectKeys: [key], memberKeys: [] };
     return { ...names, cutoffAt: 1 + (at % 3), requestedAt: 1, traceId: '' };
   });
-  const closures = await resolveClosures({ rows: { ...rows, putTargets, findLinks }, findOthers }, requests);
+  const closures = await resolveClosures({ rows: { ...rows, putTargets, findLinks }, findOthers, linksMax }, requests);
   for (const closure of closures) expect(closure.keys).toHaveLength(600);
   const taken = [...takeLinks(closures).values()];
   expect(taken.every((links) => links.length > 0)).toBe(true);
   expect(new Set(taken.flat()).size).toBe((600 * 599) / 2);
   expect(taken.reduce((count, links) => count + links.length, 0)).toBe((600 * 599) / 2 + requests.length - 1);
+});
+
+it('a search ends at the limit of links in memory, those of other erasures included, and names who has so many', async () => {
+  const rows = openMemoryErasureRows();
+  const [own, other] = [Array.from({ length: 200 }, () => randomBytes(16)), randomBytes(16)];
+  const requests = [own[0]!, other].map((key): ErasureRequest => {
+    const names = { erasureId: randomBytes(16), environmentId: 'env', subjectKeys: [key], memberKeys: [] };
+    return { ...names, cutoffAt: 1, requestedAt: 1, traceId: '' };
+  });
+  const last = { generation: 0, offset: 1 };
+  let read = 0;
+  const findLinks: typeof rows.findLinks = async function* () {
+    for (const b of own.slice(1)) {
+      read++;
+      yield { environmentId: 'env', a: own[0]!, b, receivedAtMs: 0, last };
+    }
+  };
+  const search = (parts: Partial<Parameters<typeof resolveClosures>[0]>) =>
+    resolveClosures({ rows: { ...rows, findLinks }, findOthers, linksMax: 150, ...parts }, requests);
+  const fault = await search({}).catch((error: unknown) => error);
+  expect(fault).toBeInstanceOf(TooManyLinksError);
+  expect((fault as TooManyLinksError).heavy).toEqual([requests[0]]);
+  expect(read).toBe(151);
+  let others = 0;
+  const findMany = async (_: unknown, onLink: () => void) => {
+    for (; others < 1_000; others++) onLink();
+    return [];
+  };
+  const noLinks: typeof rows.findLinks = async function* () {};
+  await expect(search({ rows: { ...rows, findLinks: noLinks }, findOthers: findMany })).rejects.toThrow(
+    TooManyLinksError,
+  );
+  expect(others).toBe(150);
+  expect(await rows.readBatches()).toEqual([]);
 });

@@ -8,25 +8,28 @@ import {
   type StoredLink,
   type StoredUnlink,
 } from '@playline/erasure';
-import { type FoundClosure, findClosures } from './persons.ts';
+import { type FoundClosure, findClosures, isHeavy } from './persons.ts';
 
 export interface ResolveParts {
   readonly rows: Pick<ErasureRows, 'putTargets' | 'findLinks' | 'findUnlinks' | 'dropTargets'>;
-  /** Finds other erasures that name one of these and may have deleted decisions. */
-  findOthers(identities: readonly NamedIdentity[]): Promise<Erasure[]>;
+  /**
+   * Finds other erasures that name one of these and may have deleted decisions.
+   * @param onLink called for each of their links; what it throws ends the search
+   */
+  findOthers(identities: readonly NamedIdentity[], onLink: () => void): Promise<Erasure[]>;
+  /** Links that may be held in memory. */
+  readonly linksMax: number;
 }
 
-/**
- * Links that are held in memory at a time, some 200 MB. A person of a thousand identities, the limit of the graph, has
- * half as many pairs.
- */
-const LINKS_MAX = 1_000_000;
-
-/** The requests have more links than are held in memory. Fewer requests at a time may have fewer. */
+/** The requests have more links than may be held in memory. Fewer requests at a time may have fewer. */
 export class TooManyLinksError extends Error {
   override readonly name = 'TooManyLinksError';
-  constructor(requests: number) {
-    super(`${requests} requests have more than ${LINKS_MAX} links`);
+  /** Those about people who have very many identities among the links that were read. */
+  readonly heavy: readonly ErasureRequest[];
+
+  constructor(message: string, heavy: readonly ErasureRequest[]) {
+    super(message);
+    this.heavy = heavy;
   }
 }
 
@@ -35,7 +38,7 @@ export class TooManyLinksError extends Error {
  * @throws StoreFault, TooManyLinksError
  */
 export async function resolveClosures(
-  { rows, findOthers }: ResolveParts,
+  { rows, findOthers, linksMax }: ResolveParts,
   requests: readonly ErasureRequest[],
 ): Promise<FoundClosure[]> {
   const cutoffMs = requests.reduce((latest, { cutoffAt }) => Math.max(latest, cutoffAt), 0);
@@ -56,6 +59,16 @@ export async function resolveClosures(
     for (const key of namedKeys(request)) collect(request.environmentId, key);
   };
   for (const request of requests) collectNamed(request);
+  let held = 0;
+  const toClosures = () => findClosures(requests, { links, unlinks, others: [...others.values()] });
+  const onLink = () => {
+    if (++held <= linksMax) return;
+    const heavy = toClosures().filter(({ keys }) => isHeavy(keys));
+    throw new TooManyLinksError(
+      `${requests.length} requests have more than ${linksMax} links`,
+      heavy.map(({ request }) => request),
+    );
+  };
   const wasAsked = (environmentId: string, key: Buffer) => (seen.get(nameOf(environmentId, key)) ?? round) < round - 1;
   // One query for all identities that are one link further away. A person is rarely more than three links wide.
   while (next.length > 0) {
@@ -71,12 +84,13 @@ export async function resolveClosures(
         const { environmentId, a, b } = link;
         // An earlier query has returned it from its other end.
         if (wasAsked(environmentId, a) || wasAsked(environmentId, b)) continue;
-        if (links.push(link) > LINKS_MAX) throw new TooManyLinksError(requests.length);
+        onLink();
+        links.push(link);
         collect(environmentId, a);
         collect(environmentId, b);
       }
       for (const unlink of await rows.findUnlinks(look)) unlinks.push(unlink);
-      for (const other of await findOthers(frontier)) {
+      for (const other of await findOthers(frontier, onLink)) {
         others.set(other.request.erasureId.toString('hex'), other);
         collectNamed(other.request);
       }
@@ -84,7 +98,7 @@ export async function resolveClosures(
       await rows.dropTargets(look);
     }
   }
-  return findClosures(requests, { links, unlinks, others: [...others.values()] });
+  return toClosures();
 }
 
 const nameOf = (environmentId: string, key: Buffer) => `${environmentId} ${key.toString('latin1')}`;

@@ -28,18 +28,20 @@ const FREED_LOOK_MS = 250;
  *
  * If two requests hold one identity, the later cut-off decides which of its links wait. So this hold may release a link
  * between the two cut-offs, and its decision is waited for.
- * @throws whatever the stores throw; then it may be called again
+ * @param linksMax links that may be held in memory
+ * @throws TooManyLinksError, or whatever the stores throw; then it may be called again
  */
 export async function settleClosures(
   parts: SettleParts,
   requests: readonly ErasureRequest[],
+  linksMax: number,
   signal: AbortSignal,
 ): Promise<FoundClosure[]> {
   for (let freedLooks = 0; ; freedLooks++) {
     const waiting = await parts.barrier.linksStored(signal);
     const noted = await parts.records.readProgress();
     const closures = await resolveClosures(
-      { rows: parts.rows, findOthers: createFindOthers(parts, requests, noted) },
+      { rows: parts.rows, findOthers: createFindOthers(parts, requests, noted), linksMax },
       requests,
     );
     // Read again after the decisions, because an eraser stores its progress before it deletes decisions.
@@ -65,8 +67,8 @@ function createFindOthers(
 ): ResolveParts['findOthers'] {
   const askedAt = requests.reduce((first, { requestedAt }) => Math.min(first, requestedAt), Number.POSITIVE_INFINITY);
   const begun = new Set(noted.map(toId));
-  return async (identities) => {
-    const open = await records.readOpenSince(askedAt - CLOCKS_APART_MS, identities);
+  return async (identities, onLink) => {
+    const open = await records.readOpenSince(askedAt - CLOCKS_APART_MS, identities, onLink);
     return open.filter(({ request, receipt }) => receipt !== null || begun.has(toId(request)));
   };
 }

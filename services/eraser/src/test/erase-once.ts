@@ -1,9 +1,11 @@
+import type { ErasureReceipt, ErasureRequest } from '@playline/erasure';
 import { openErasureRecords, openErasureRows } from '@playline/erasure/clickhouse';
 import { openMemoryPeople } from '@playline/people/memory';
 import { beginBatch, finishBatch } from '../steps/erase-batch.ts';
 
-// Erases everybody who waits, on the ClickHouse of CLICKHOUSE_TARGET, in a process with a limited heap. Prints the number
-// of receipts, and the milliseconds of each step.
+// Erases everybody who waits, on the ClickHouse of CLICKHOUSE_TARGET, in a process with a limited heap. The batch of the
+// environment `many` is begun at the same time as that of all others, as it happens in the eraser. Prints the number of
+// receipts, and the milliseconds of each step.
 const target = JSON.parse(process.env.CLICKHOUSE_TARGET!);
 const [rows, records, people] = [openErasureRows(target), openErasureRecords(target), openMemoryPeople()];
 await people.rebuild.mintEpoch();
@@ -28,8 +30,19 @@ const parts = {
   barrier: { linksStored: async () => [], allStored: async () => ({}), linkCommits: async () => new Map() },
 };
 const { signal } = new AbortController();
-const batch = await beginBatch(parts, unfinished, signal);
-const receipts = await finishBatch(parts, batch!, signal);
+const [many, others] = [true, false].map((isMany) =>
+  unfinished.filter(({ environmentId }) => (environmentId === 'many') === isMany),
+) as [ErasureRequest[], ErasureRequest[]];
+const onHeavy = () => {
+  throw new Error('a person of another environment has many links');
+};
+const batches = await Promise.all([
+  beginBatch(parts, many, signal),
+  others.length === 0 ? null : beginBatch(parts, others, signal, { onHeavy }),
+]);
+const receipts: ErasureReceipt[] = [];
+for (const batch of batches)
+  if (batch !== null) for (const receipt of await finishBatch(parts, batch, signal)) receipts.push(receipt);
 note('');
 const peakMb = Math.round(process.resourceUsage().maxRSS / 1024);
 const identities = receipts.map(({ closureCount }) => closureCount);

@@ -13,7 +13,7 @@ import {
 import type { ActivityRecord } from '@playline/contracts';
 import { UnreachableError } from '../command.ts';
 
-/** A log whose activities are not in the history, because it is over the budget of its contract and block. */
+/** A log whose activities are not in the history, because it is over the budget of its block. */
 export interface SummarisedLog extends Summary {
   readonly block: number;
   readonly log: number;
@@ -57,10 +57,8 @@ export async function* readRanges(options: RangesOptions): AsyncGenerator<ReadRa
       size = Math.max(1, Math.floor(size / 2));
       continue;
     }
-    const times = new Map(found.blocks.map(({ number, timestampS }) => [number, timestampS]));
     const [records, summarised, unindexed]: [ActivityRecord[], SummarisedLog[], ChainLog[]] = [[], [], []];
-    for (const log of found.logs) {
-      const reading = read(log, times.get(log.blockNumber)!);
+    for (const { log, reading } of read(found)) {
       for (const record of reading.records) records.push(record);
       if (reading.unread === 'unindexed') unindexed.push(log);
       if (reading.summary !== null) summarised.push({ block: log.blockNumber, log: log.logIndex, ...reading.summary });

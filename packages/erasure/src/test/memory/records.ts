@@ -110,7 +110,7 @@ function createRequests(
         if (!begun.has(id) && !receipts.has(id)) requests.set(id, request);
       }
     },
-    async readOpenSince(sinceMs, identities) {
+    async readOpenSince(sinceMs, identities, onLink) {
       const isNamed = (request: ErasureRequest) =>
         identities.some(
           (identity) =>
@@ -118,7 +118,9 @@ function createRequests(
             [...namedKeys(request)].some((key) => key.equals(identity.key)),
         );
       const isOpen = ({ receipt }: Erasure) => receipt === null || receipt.visiblyErasedAt >= sinceMs;
-      return listAll().filter((erasure) => isOpen(erasure) && isNamed(erasure.request));
+      const found = listAll().filter((erasure) => isOpen(erasure) && isNamed(erasure.request));
+      for (const { request } of found) for (const _ of request.links ?? []) onLink?.();
+      return found;
     },
     readEnvironments: async () => [...new Set([...requests.values()].map(({ environmentId }) => environmentId))],
     readRequests: async (ids) =>

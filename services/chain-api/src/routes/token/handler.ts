@@ -15,17 +15,17 @@ export interface TokenParts {
 
 /** Builds GET tokens/{contract_address}: one token, or 304 when the caller has it as it is. */
 export function createTokenRead({ store, tokenLookup, deadlineMs }: TokenParts): ChainRead {
-  const read = async (chain: string, address: string) =>
-    (await store.readToken(chain, address)) ?? (await tokenLookup.find(chain, address));
+  const read = async (chain: string, address: string, caller: string) =>
+    (await store.readToken(chain, address)) ?? (await tokenLookup.find(chain, address, caller));
   return {
     path: '/tokens/:contract_address',
-    answer: async (exchange, chain, { contract_address: text = '' }) => {
+    answer: async (exchange, chain, { params: { contract_address: text = '' }, caller }) => {
       const address = ADDRESS.parse(text);
       if (address === null)
         throw invalidParameters([
           { field: 'contract_address', message: `contract_address must be ${ADDRESS.expected}` },
         ]);
-      const token = await settleWithin(deadlineMs, read(chain.name, address));
+      const token = await settleWithin(deadlineMs, read(chain.name, address, caller));
       if (token === null) throw new PublicError('RESOURCE_NOT_FOUND', { message: 'There is no such token.' });
       const body = JSON.stringify({ result: toTokenJson(token, chain) });
       const etag = etagOf(body);
