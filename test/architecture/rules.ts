@@ -2,10 +2,7 @@ import { posix } from 'node:path';
 import { type Import, isNode, isTypeOnly, type Node, nameOf, nodesIn, type SourceFile } from '../house/syntax.ts';
 import { exportsOf, type Tree } from '../house/tree.ts';
 
-/**
- * What Biome cannot check: the direction of imports, how a main opens its adapters, and words that are not
- * committed. Each rule returns lines that say what is wrong and what to do.
- */
+// What Biome cannot check. Each rule returns lines that say what is wrong and what to do.
 
 /**
  * Where a file is. `folder` is the folder of its package, and `adapter` its folder below `src` that the package exports
@@ -106,7 +103,9 @@ export function checkComposition(files: readonly SourceFile[]): string[] {
   return files
     .filter(({ path }) => /^services\/[^/]+\/src\/main\.ts$/.test(path))
     .flatMap((file) =>
-      passedOn(file).map((name) => `${file.path} passes ${name} on: call it here and pass on what it returns`),
+      [...new Set(passedOn(file))].map(
+        (name) => `${file.path} passes ${name} on: call it here and pass on what it returns`,
+      ),
     );
 }
 
