@@ -1,5 +1,5 @@
 import { posix } from 'node:path';
-import type { Tree } from '../architecture/tree.ts';
+import type { Tree } from '../house/tree.ts';
 
 /** A link of a page to a place in the repository. */
 export interface PageLink {

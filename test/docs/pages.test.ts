@@ -1,6 +1,6 @@
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
-import { readTree, type Tree } from '../architecture/tree.ts';
+import { readTree, type Tree } from '../house/tree.ts';
 import { faultOf, linksOf } from './markdown.ts';
 import { QUESTIONS } from './questions.ts';
 

@@ -1,6 +1,7 @@
 import { fileURLToPath } from 'node:url';
-import { readTree, type SourceFile } from '../architecture/tree.ts';
-import { closureOf, type House, readHouse } from './sources.ts';
+import { closureOf, type House, importersOf, readHouse } from './sources.ts';
+import { parseSources } from './syntax.ts';
+import { readTree } from './tree.ts';
 
 /**
  * Prints the size and the structure of the code: `node test/house/count.ts [folder of a checkout]`. Product files are the
@@ -34,20 +35,13 @@ function enteredFrom(house: House, entrance: readonly string[]): number {
   return new Set(starts.flatMap((start) => closureOf(house, start))).size;
 }
 
-function countSingleImporters(house: House): number {
-  const importers = new Map(house.files.map((file) => [file, new Set<SourceFile>()]));
-  for (const file of house.files)
-    for (const { from } of house.taken(file)) if (from !== file) importers.get(from)?.add(file);
-  return [...importers.values()].filter(({ size }) => size === 1).length;
-}
-
 function main(root: string): void {
-  const house = readHouse(root);
   const tree = readTree(root);
+  const house = readHouse(parseSources(tree), tree);
   const sizes = house.files.map(({ text }) => linesIn(text));
   const tests = [...tree].filter(([path]) => /^test\/.*\.ts$|\.test\.ts$/.test(path));
   const sql = [...tree.keys()].filter((path) => /^infra\/clickhouse\/.*\.sql$/.test(path));
-  const single = countSingleImporters(house);
+  const single = [...importersOf(house).values()].filter(({ size }) => size === 1).length;
   const rows: Record<string, string | number> = {
     'product files': house.files.length,
     'product lines': sum(sizes),

@@ -1,7 +1,6 @@
 import { posix } from 'node:path';
-import { isNode, nameOf, nodesIn, parseSources } from '../architecture/syntax.ts';
-import { type Node, readTree, type SourceFile, type Tree } from '../architecture/tree.ts';
-import { manifestOf } from '../architecture/zones.ts';
+import { isNode, isTypeOnly, type Node, nameOf, nodesIn, resolveImport, type SourceFile } from './syntax.ts';
+import type { Tree } from './tree.ts';
 
 /** Product code: packages, services and infra, without tests and test helpers. */
 const PRODUCT = /^(packages|services|infra)\/.*\.ts$/;
@@ -24,10 +23,9 @@ export interface House {
   declaring(file: SourceFile, name: string): SourceFile;
 }
 
-export function readHouse(root: string): House {
-  const tree = readTree(root);
-  const product = new Map([...tree].filter(([path]) => PRODUCT.test(path) && !OF_TESTS.test(path)));
-  const { files } = parseSources(product);
+/** The product code of a repository, given its parsed files. */
+export function readHouse(sources: readonly SourceFile[], tree: Tree): House {
+  const files = sources.filter(({ path }) => PRODUCT.test(path) && !OF_TESTS.test(path));
   const byPath = new Map(files.map((file) => [file.path, file]));
   const known = new Map<SourceFile, readonly Taken[]>();
   const taken = (file: SourceFile): readonly Taken[] => {
@@ -46,26 +44,16 @@ interface Around {
 
 function takenBy(node: Node, { file, tree, byPath }: Around): Taken[] {
   if (!/^(Import|ExportNamed|ExportAll)Declaration$/.test(node.type) || !isNode(node.source)) return [];
-  const from = byPath.get(resolve(file.path, String(node.source.value), tree));
+  const from = byPath.get(resolveImport(file.path, String(node.source.value), tree));
   if (from === undefined) return [];
-  const isTypes = node.importKind === 'type' || node.exportKind === 'type';
   const parts = nodesIn(node.specifiers);
-  if (parts.length === 0) return [{ from, name: '*', local: '*', isType: isTypes }];
+  if (parts.length === 0) return [{ from, name: '*', local: '*', isType: isTypeOnly(node) }];
   return parts.map((part) => {
-    const isType = isTypes || part.importKind === 'type' || part.exportKind === 'type';
+    const isType = isTypeOnly(node) || isTypeOnly(part);
     const [given, local] =
       node.type === 'ImportDeclaration' ? [part.imported, part.local] : [part.local, part.exported];
     return { from, name: nameOf(given) || '*', local: nameOf(local), isType };
   });
-}
-
-function resolve(path: string, target: string, tree: Tree): string {
-  if (target.startsWith('.')) return posix.join(posix.dirname(path), target);
-  const [, name = '', rest = ''] = /^@playline\/([^/]+)(\/.*)?$/.exec(target) ?? [];
-  const folder = ['packages', 'services'].map((top) => `${top}/${name}`).find((at) => tree.has(`${at}/package.json`));
-  const home = folder ?? (name === 'infra' ? 'infra' : '');
-  const found = home === '' ? undefined : manifestOf(home, tree).exports?.[`.${rest}`];
-  return typeof found === 'string' ? posix.join(home, found) : '';
 }
 
 const isExport = (file: SourceFile, { from, local }: Taken) =>
@@ -114,4 +102,19 @@ export function closureOf(house: House, start: SourceFile): SourceFile[] {
     for (const { from, name, isType } of house.taken(file))
       if (!isType) entered.add(name === '*' ? from : house.declaring(from, name));
   return [...entered];
+}
+
+/** The product files that import each product file. */
+export function importersOf(house: House): Map<SourceFile, Set<SourceFile>> {
+  const importers = new Map(house.files.map((file) => [file, new Set<SourceFile>()]));
+  for (const file of house.files)
+    for (const { from } of house.taken(file)) if (from !== file) importers.get(from)?.add(file);
+  return importers;
+}
+
+/** Product files of less than 40 lines with one importer, without a comment at their top that says why they are apart. */
+export function findSmallFiles(files: readonly SourceFile[], tree: Tree): string[] {
+  return [...importersOf(readHouse(files, tree))]
+    .filter(([{ text }, importers]) => importers.size === 1 && !/^\/[/*]/.test(text) && text.split('\n').length <= 40)
+    .map(([{ path }]) => path);
 }

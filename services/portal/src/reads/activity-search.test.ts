@@ -69,6 +69,7 @@ describe('the search backwards', () => {
     const property = fc.asyncProperty(
       fc.array(gap, { minLength: 1, maxLength: 30 }),
       ...([small, small, small, told] as const),
+      // biome-ignore lint/complexity/useMaxParams: one for each of the values above
       async (gaps, bound, max, refusalsBeforeStart, starts) => {
         let updatedUs = NOW_US + 1;
         const rows = gaps.map((each) => {

@@ -1,0 +1,25 @@
+import { execFileSync } from 'node:child_process';
+import { existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+
+/** The repository as text. Keys are paths from the top with `/`, values are file contents. */
+export type Tree = ReadonlyMap<string, string>;
+
+/** Reads the files that Git tracks or would track, except for binary files. */
+export function readTree(root: string): Tree {
+  const listed = execFileSync('git', ['ls-files', '-z', '--cached', '--others', '--exclude-standard'], {
+    cwd: root,
+    encoding: 'utf8',
+    // Enough for a listing of a hundred thousand paths.
+    maxBuffer: 16 * 1024 * 1024,
+  });
+  const paths = listed.split('\0').filter((path) => path !== '' && existsSync(join(root, path)));
+  const texts = paths.map((path) => [path, readFileSync(join(root, path), 'utf8')] as const);
+  return new Map(texts.filter(([, text]) => !text.includes('\0')));
+}
+
+/** The names and files of the `exports` of a folder's package.json; an empty record when there are none. */
+export function exportsOf(folder: string, tree: Tree): Record<string, string> {
+  const text = tree.get(`${folder}/package.json`) ?? '{}';
+  return (JSON.parse(text) as { exports?: Record<string, string> }).exports ?? {};
+}
