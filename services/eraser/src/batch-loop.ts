@@ -2,7 +2,7 @@ import type { ErasureReceipt, ErasureRequest } from '@playline/erasure';
 import type { Logger } from '@playline/runtime';
 import { pause, pauseOrThrow } from '@playline/stores';
 import { type Leading, openLeading } from './leading.ts';
-import { createRequestQueue, type RequestQueue } from './request-queue.ts';
+import { RequestQueue } from './request-queue.ts';
 import { type Batch, type BatchParts, beginBatch, finishBatch, toBatches } from './steps/erase-batch.ts';
 import { isHeavy } from './steps/persons.ts';
 import { toId } from './steps/settle.ts';
@@ -48,7 +48,7 @@ async function runBatches(parts: BatchLoopParts, alarm: Alarm, signal: AbortSign
   // A begin that another leader's start has aborted is no fault of its requests.
   const isHealthy = async () => !signal.aborted && (await parts.isHealthy());
   const ofQueue = { ...parts, isHealthy, begun: { batches: 0 } };
-  const [queue, heavyQueue] = [createRequestQueue(ofQueue), createRequestQueue(ofQueue)];
+  const [queue, heavyQueue] = [new RequestQueue(ofQueue), new RequestQueue(ofQueue)];
   const state: LoopState = { leftOut: new Map(), queue, heavyQueue, heavy: new Set(), lane: null, wake: alarm.ring };
   for (let retryMs = RETRY_MIN_MS; !signal.aborted; ) {
     try {

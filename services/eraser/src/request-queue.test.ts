@@ -4,7 +4,7 @@ import { createLogger } from '@playline/runtime';
 import { StoreFault } from '@playline/stores';
 import fc from 'fast-check';
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
-import { createRequestQueue } from './request-queue.ts';
+import { RequestQueue } from './request-queue.ts';
 import { TooManyLinksError } from './steps/resolve.ts';
 
 const createRequest = (): ErasureRequest => ({
@@ -27,7 +27,7 @@ function openQueue(waiting: Iterable<ErasureRequest>) {
   const lines: string[] = [];
   const aside = new Set<string>();
   const left = new Set(waiting);
-  const queue = createRequestQueue({
+  const queue = new RequestQueue({
     batchRequestsMax: 1_000,
     isHealthy: async () => true,
     onFault: () => {},

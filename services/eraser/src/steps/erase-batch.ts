@@ -61,11 +61,11 @@ export interface BatchBounds {
 }
 
 /**
- * Links that are held in memory while a batch is begun, some 200 bytes each. A batch of heavy requests may be begun at
- * the same time as one of others. A person of a thousand identities, the limit of the graph, has 500,000 pairs.
+ * Links that are held in memory while a batch is begun, some 300 bytes each. A batch of heavy requests may be begun at
+ * the same time as one of others. A person of a thousand identities, the limit of the graph, has 499,500 pairs.
  */
-const LINKS_MAX = 250_000;
-const HEAVY_LINKS_MAX = 750_000;
+const LINKS_MAX = 100_000;
+const HEAVY_LINKS_MAX = 500_000;
 /** Identities of one batch, some 50 MB. A batch of a thousand ordinary people has a few thousand. */
 const IDENTITIES_MAX = 200_000;
 

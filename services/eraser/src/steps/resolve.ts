@@ -59,16 +59,8 @@ export async function resolveClosures(
     for (const key of namedKeys(request)) collect(request.environmentId, key);
   };
   for (const request of requests) collectNamed(request);
-  let held = 0;
   const toClosures = () => findClosures(requests, { links, unlinks, others: [...others.values()] });
-  const onLink = () => {
-    if (++held <= linksMax) return;
-    const heavy = toClosures().filter(({ keys }) => isHeavy(keys));
-    throw new TooManyLinksError(
-      `${requests.length} requests have more than ${linksMax} links`,
-      heavy.map(({ request }) => request),
-    );
-  };
+  const onLink = createLimit(linksMax, toClosures);
   const wasAsked = (environmentId: string, key: Buffer) => (seen.get(nameOf(environmentId, key)) ?? round) < round - 1;
   // One query for all identities that are one link further away. A person is rarely more than three links wide.
   while (next.length > 0) {
@@ -99,6 +91,19 @@ export async function resolveClosures(
     }
   }
   return toClosures();
+}
+
+/** @returns the function to be called for each link. @throws TooManyLinksError from it */
+function createLimit(linksMax: number, toClosures: () => FoundClosure[]): () => void {
+  let held = 0;
+  return () => {
+    if (++held <= linksMax) return;
+    const heavy = toClosures().filter(({ keys }) => isHeavy(keys));
+    throw new TooManyLinksError(
+      `the requests have more than ${linksMax} links`,
+      heavy.map(({ request }) => request),
+    );
+  };
 }
 
 const nameOf = (environmentId: string, key: Buffer) => `${environmentId} ${key.toString('latin1')}`;

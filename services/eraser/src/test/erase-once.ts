@@ -1,5 +1,6 @@
 import type { ErasureReceipt, ErasureRequest } from '@playline/erasure';
 import { openErasureRecords, openErasureRows } from '@playline/erasure/clickhouse';
+import { StoreFault } from '@playline/errors';
 import { openMemoryPeople } from '@playline/people/memory';
 import { beginBatch, finishBatch } from '../steps/erase-batch.ts';
 
@@ -36,10 +37,13 @@ const [many, others] = [true, false].map((isMany) =>
 const onHeavy = () => {
   throw new Error('a person of another environment has many links');
 };
-const batches = await Promise.all([
-  beginBatch(parts, many, signal),
-  others.length === 0 ? null : beginBatch(parts, others, signal, { onHeavy }),
-]);
+/** Retries faults that pass, as the eraser does: a socket may be closed while the other batch uses the processor. */
+const begin = (requests: readonly ErasureRequest[], bounds = {}): ReturnType<typeof beginBatch> =>
+  beginBatch(parts, requests, signal, bounds).catch((fault: unknown) => {
+    if (fault instanceof StoreFault && fault.kind === 'passing') return begin(requests, bounds);
+    throw fault;
+  });
+const batches = await Promise.all([begin(many), others.length === 0 ? null : begin(others, { onHeavy })]);
 const receipts: ErasureReceipt[] = [];
 for (const batch of batches)
   if (batch !== null) for (const receipt of await finishBatch(parts, batch, signal)) receipts.push(receipt);
