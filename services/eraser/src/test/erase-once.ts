@@ -1,6 +1,6 @@
 import type { ErasureReceipt, ErasureRequest } from '@playline/erasure';
 import { openErasureRecords, openErasureRows } from '@playline/erasure/clickhouse';
-import { StoreFault } from '@playline/errors';
+import { StoreFault } from '@playline/stores';
 import { openMemoryPeople } from '@playline/people/memory';
 import { beginBatch, finishBatch } from '../steps/erase-batch.ts';
 
