@@ -1,7 +1,7 @@
 import type { ErasureReceipt, ErasureRequest } from '@playline/erasure';
 import { openErasureRecords, openErasureRows } from '@playline/erasure/clickhouse';
-import { StoreFault } from '@playline/stores';
 import { openMemoryPeople } from '@playline/people/memory';
+import { StoreFault } from '@playline/stores';
 import { beginBatch, finishBatch } from '../steps/erase-batch.ts';
 
 // Erases everybody who waits, on the ClickHouse of CLICKHOUSE_TARGET, in a process with a limited heap. The batch of the
