@@ -36,8 +36,8 @@ export const FAULTS: readonly PlantedFault[] = [
   {
     what: 'ClickHouse drops the block of one partition as a copy of the block of another one.',
     file: 'packages/stream/src/partitions/block-token.ts',
-    find: 'const { topic, partition, firstTimestampMs = 0, logDecidedAtMs } = block;',
-    replace: 'const { topic, firstTimestampMs = 0, logDecidedAtMs } = block;\n  const partition = 0;',
+    find: 'const { topic, partition, firstTimestampMs = 0, transformVersion, logDecidedAtMs } = block;',
+    replace: 'const { topic, firstTimestampMs = 0, transformVersion, logDecidedAtMs } = block;\n  const partition = 0;',
     test: 'services/event-writer/src/pipeline.test.ts',
   },
   {
@@ -126,15 +126,15 @@ export const FAULTS: readonly PlantedFault[] = [
   },
   {
     what: 'The checksum of keys is not verified, so every mistyped key costs a look-up in the key store.',
-    file: 'packages/access-keys/src/key-text.ts',
+    file: 'packages/access-keys/src/keys/key-text.ts',
     find: 'return checksumOf(key.slice(0, checksumAt)) === key.slice(checksumAt);',
     replace: 'return checksumAt > 0;',
   },
   {
     what: 'A revoked key stays valid.',
-    file: 'packages/access-keys/src/verifier.ts',
-    find: ' && record.revokedAt === null',
-    replace: '',
+    file: 'packages/access-keys/src/keys/key-lookup.ts',
+    find: 'return key.revokedAt === null ? key : null;',
+    replace: 'return key;',
   },
   {
     what: 'Another site can send forms of the portal in the name of a member, because their tokens are not verified.',
