@@ -1,5 +1,5 @@
 import { gzipSync } from 'node:zlib';
-import type { Random } from '../../../services/operator/src/simulate/random.ts';
+import type { Random } from '@playline/testkit/random';
 import { createMessage, type Message } from '../world/messages.ts';
 
 /** A hostile body and its expected outcome: a status, and the messages that are stored. */

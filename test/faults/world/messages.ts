@@ -1,4 +1,4 @@
-import type { Random } from '../../../services/operator/src/simulate/random.ts';
+import type { Random } from '@playline/testkit/random';
 
 /** A message in a body. */
 export interface Message {

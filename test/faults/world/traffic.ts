@@ -1,6 +1,6 @@
 import { Agent } from 'node:http';
 import { setTimeout as delay } from 'node:timers/promises';
-import { createRandom, type Random } from '../../../services/operator/src/simulate/random.ts';
+import { createRandom, type Random } from '@playline/testkit/random';
 import type { Ledger } from './ledger.ts';
 import { createMessage } from './messages.ts';
 import { type Attempt, post } from './post.ts';

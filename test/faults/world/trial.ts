@@ -1,5 +1,5 @@
 import { TOPICS } from '@playline/contracts';
-import { createRandom, type Random } from '../../../services/operator/src/simulate/random.ts';
+import { createRandom, type Random } from '@playline/testkit/random';
 import { ask } from './clickhouse.ts';
 import { checkEnd, endsOf } from './end-check.ts';
 import { createLedger, type Ledger } from './ledger.ts';
