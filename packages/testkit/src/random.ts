@@ -1,7 +1,9 @@
-/** A repeatable source of random choices. Not for secrets. */
+/** Random choices that a seed determines. Not for secrets. */
 export interface Random {
   /** A number in [0, 1). */
   next(): number;
+  /** A whole number in [0, limit). */
+  below(limit: number): number;
   /** A whole number in [min, max]. */
   integer(min: number, max: number): number;
   /** True with probability `share`. */
@@ -27,12 +29,14 @@ export function createRandom(seed: number): Random {
   // The first outputs still depend visibly on the seed; the author of sfc32 discards 12 of them.
   for (let round = 0; round < 12; round++) bits();
   const next = () => bits() / 2 ** 32;
-  const integer = (min: number, max: number) => min + Math.floor(next() * (max - min + 1));
+  const below = (limit: number) => Math.floor(next() * limit);
+  const integer = (min: number, max: number) => min + below(max - min + 1);
   return {
     next,
+    below,
     integer,
     chance: (share) => next() < share,
-    pick: (items) => items[integer(0, items.length - 1)]!,
+    pick: (items) => items[below(items.length)]!,
     shuffle: (items) => {
       const order = [...items];
       for (let last = order.length - 1; last > 0; last--) {
