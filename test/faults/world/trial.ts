@@ -98,7 +98,7 @@ async function openTrial(
   const crew = await world.setCrew(scenario.crew ?? CREW);
   const environmentId = `test-faults-${++trials}`;
   const key = await world.deployment.addEnvironment(environmentId);
-  const ledger = createLedger();
+  const ledger = createLedger(seed);
   const launch = async (service: ServiceName, settings?: Record<string, string>) => {
     const child = await world.start(service, settings);
     opened.processes.push(child);
