@@ -147,6 +147,21 @@ describe('createTraffic', () => {
     expect(bytes / messages).toBeLessThan(1100);
   });
 
+  it('makes batches up to a given size, and events with filler up to a given length', () => {
+    const options = { run: run(6), players: 40, brokenShare: 0, ledger: createLedger(), batchMax: 12, fillMax: 5000 };
+    const traffic = createTraffic(options);
+    const batches = Array.from({ length: 300 }, () => traffic.next(NOW_MS));
+    const sizes = batches.map(({ messages }) => messages);
+    expect([Math.min(...sizes), Math.max(...sizes)]).toEqual([1, 12]);
+    const fills = batches.flatMap(({ body }) =>
+      (JSON.parse(body).messages as { properties?: { fill?: string } }[]).map(
+        ({ properties }) => properties?.fill?.length ?? 0,
+      ),
+    );
+    expect(Math.max(...fills)).toBeGreaterThan(4500);
+    expect(Math.max(...fills)).toBeLessThanOrEqual(5000);
+  });
+
   it('puts at most one link fact into a batch, so that acknowledgements have the order of facts', () => {
     for (const { sound } of take(4, 20_000).batches)
       expect(sound.filter(({ fact }) => fact !== null).length).toBeLessThanOrEqual(1);
