@@ -18,3 +18,14 @@ export async function runMeasure(help: string, run: (args: readonly string[]) =>
     process.exitCode = isWording ? EXIT.usage : EXIT.failed;
   }
 }
+
+/** Rows as a Markdown table. Columns are as wide as their widest cell, except for the last. */
+export function toTable<R>(columns: Readonly<Record<string, (row: R) => string | number>>, rows: readonly R[]): string {
+  const names = Object.keys(columns);
+  const cells = [names, ...rows.map((row) => Object.values(columns).map((cellOf) => String(cellOf(row))))];
+  const widths = names.map((_, at) => cells.reduce((most, line) => Math.max(most, line[at]!.length), 0));
+  widths[widths.length - 1] = 0;
+  const lines = cells.map((line) => line.map((cell, at) => cell.padEnd(widths[at]!)));
+  lines.splice(1, 0, [...widths.map((width) => '-'.repeat(Math.max(width, 3)))]);
+  return lines.map((line) => `| ${line.join(' | ')} |`).join('\n');
+}

@@ -22,8 +22,8 @@ const TESTS = {
 
 /**
  * `options`: flags for `parseArgs`; `words`: number of other arguments. A command without `options` (the operator's
- * commands, bench, fuzz, faults, attacks, tools) checks its arguments itself before it does anything. `looks`: the command
- * changes nothing, so nothing is installed for it.
+ * commands, simulate, bench, fuzz, faults, attacks, tools) checks its arguments itself before it does anything.
+ * `looks`: the command changes nothing, so nothing is installed for it.
  */
 const COMMANDS = {
   start: {

@@ -13,7 +13,7 @@ const { scripts } = JSON.parse(readFileSync(join(CHECKOUT, 'package.json'), 'utf
 /** The commands of `npm run` by their name in the bootstrap, without tools for developers. */
 const commands = Object.values(scripts).flatMap((line) => /^node \S+bootstrap\.mjs (\S+)$/.exec(line)?.[1] ?? []);
 /** Commands that check their arguments themselves: `passed-on-commands.long.test.ts` has them. */
-const passedOn = new Set([...OPERATED, 'verify', 'bench', 'fuzz', 'faults', 'attacks']);
+const passedOn = new Set([...OPERATED, 'simulate', 'verify', 'bench', 'fuzz', 'faults', 'attacks']);
 const judgedFirst = commands.filter((name) => !passedOn.has(name));
 
 /** A checkout without installed packages. A command that does more than check its arguments leaves a trace or fails. */

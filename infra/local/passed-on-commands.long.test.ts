@@ -19,7 +19,7 @@ function run(...args: string[]) {
   return { code: status, out: stdout, err: stderr };
 }
 
-it.each([...OPERATED, 'verify', 'bench', 'fuzz', 'faults', 'attacks'])(
+it.each([...OPERATED, 'simulate', 'verify', 'bench', 'fuzz', 'faults', 'attacks'])(
   'npm run %s explains itself with --help, ends with 2 for wrong arguments, and does nothing',
   (name) => {
     const help = run(name, '--help');

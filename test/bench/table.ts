@@ -1,3 +1,4 @@
+import { toTable as formatTable } from '../measure.ts';
 import type { ComparedRow } from './baseline.ts';
 import { type Bar, isMet } from './figure.ts';
 
@@ -21,16 +22,4 @@ const COLUMNS: Record<string, (row: ComparedRow) => string> = {
   also: (row) => row.also,
 };
 
-/** Formats rows as a text table with columns as wide as their widest cell. */
-export function toTable(rows: readonly ComparedRow[]): string {
-  const lines = [Object.keys(COLUMNS), ...rows.map((row) => Object.values(COLUMNS).map((cellOf) => cellOf(row)))];
-  const widths = Object.keys(COLUMNS).map((_, at) => Math.max(...lines.map((line) => line[at]?.length ?? 0)));
-  return lines
-    .map((line) =>
-      line
-        .map((cell, at) => cell.padEnd(widths[at] ?? 0))
-        .join('  ')
-        .trimEnd(),
-    )
-    .join('\n');
-}
+export const toTable = (rows: readonly ComparedRow[]): string => formatTable(COLUMNS, rows);

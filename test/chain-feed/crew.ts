@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { until } from '@playline/testkit';
-import type { Random } from '../../services/operator/src/simulate/random.ts';
+import type { Random } from '@playline/testkit/random';
 import type { GatedProcess } from '../faults/writer-process.ts';
 import { type Api, type FeedRig, WAIT_MAX_MS } from './feed-rig.ts';
 

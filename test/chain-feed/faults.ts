@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { until } from '@playline/testkit';
-import { createDeck, type Random } from '../../services/operator/src/simulate/random.ts';
+import { createDeck, type Random } from '@playline/testkit/random';
 import { addReached, type Reached, toSeconds, toWords } from '../faults/world/reached.ts';
 import { KILL_POINTS, type KillPoint, setTrap } from '../faults/writer-kill-points.ts';
 import type { GatedProcess } from '../faults/writer-process.ts';

@@ -1,4 +1,4 @@
-import type { Random } from '../../services/operator/src/simulate/random.ts';
+import type { Random } from '@playline/testkit/random';
 import type { Findings } from './findings.ts';
 import { isLast, type PageClient, type Question, type ServedPage } from './page-client.ts';
 import type { Served } from './served.ts';

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { type ActivityFilters, NO_FILTERS } from '@playline/chain';
 import { parseTimestampMicros, toTimestamp } from '@playline/contracts';
-import type { Random } from '../../services/operator/src/simulate/random.ts';
+import type { Random } from '@playline/testkit/random';
 import type { Api, FeedChain } from './feed-rig.ts';
 import type { Findings } from './findings.ts';
 import { contractOf, indexedAtOf, typeOf } from './traffic.ts';

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Stores } from '@playline/testkit';
-import { createRandom, type Random } from '../../services/operator/src/simulate/random.ts';
+import { createRandom, type Random } from '@playline/testkit/random';
 import type { Reached } from '../faults/world/reached.ts';
 import { type Audit, audit } from './auditor.ts';
 import { type BackWalk, walkBack } from './back-walker.ts';

@@ -1,4 +1,4 @@
-import type { Random } from '../../services/operator/src/simulate/random.ts';
+import type { Random } from '@playline/testkit/random';
 import type { Question } from './page-client.ts';
 
 /** A place from which a reader may walk back. */

@@ -2,8 +2,8 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { ActivityRecord } from '@playline/contracts';
 import type { AtomicPublisher, OutgoingRecord } from '@playline/stream';
 import { openAtomicPublisher } from '@playline/stream/kafka';
+import { createRandom, type Random } from '@playline/testkit/random';
 import { activityOf, detailsOf } from '../../services/activity-writer/src/test/records.ts';
-import { createRandom, type Random } from '../../services/operator/src/simulate/random.ts';
 import type { FeedChain, FeedRig } from './feed-rig.ts';
 
 const SOURCES = 3;

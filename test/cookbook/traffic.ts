@@ -6,11 +6,11 @@ import {
   type RejectionRecord,
   SURFACES,
 } from '@playline/contracts';
-import { createCast } from '../../services/operator/src/simulate/cast.ts';
-import { createLedger } from '../../services/operator/src/simulate/ledger.ts';
-import type { Identity, PersonsModel } from '../../services/operator/src/simulate/persons.ts';
-import { createRandom, type Random } from '../../services/operator/src/simulate/random.ts';
-import { type Batch, createTraffic, type Traffic } from '../../services/operator/src/simulate/traffic.ts';
+import { createRandom, type Random } from '@playline/testkit/random';
+import type { Identity, PersonsModel } from '../simulate/game/persons.ts';
+import { createCast } from '../simulate/game/persons.ts';
+import { type Batch, createTraffic, type Traffic } from '../simulate/game/traffic.ts';
+import { createLedger } from '../simulate/run.ts';
 
 const HOUR_MS = 60 * 60 * 1000;
 const DAY_MS = 24 * HOUR_MS;

@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto';
 import type { ConsentRecord, IdentityKind } from '@playline/contracts';
+import { createRandom } from '@playline/testkit/random';
 import { identitiesOf, type KeyOf } from '../../services/gateway/src/test/expected-records.ts';
-import type { Identity } from '../../services/operator/src/simulate/persons.ts';
-import { createRandom } from '../../services/operator/src/simulate/random.ts';
+import type { Identity } from '../simulate/game/persons.ts';
 import { type AcceptedCopy, createSimulatedTraffic, type SimulatedTraffic } from './traffic.ts';
 
 /** One event, counted once however many copies are stored. Keys are 32 hexadecimal digits; null for none. */

@@ -1,7 +1,5 @@
 import assert from 'node:assert/strict';
-import { randomUUID } from 'node:crypto';
 import { rowsOf } from './world/clickhouse.ts';
-import type { Message } from './world/messages.ts';
 import { post } from './world/post.ts';
 import type { ServiceProcess } from './world/service-process.ts';
 import type { Trial } from './world/trial.ts';
@@ -31,12 +29,11 @@ export interface Sender {
 
 /** @param sender called for each message, because the key may have changed */
 export function createPersons({ world, ledger, environmentId }: Trial, sender: () => Sender): Persons {
-  const deliver = async (messages: readonly Omit<Message, 'messageId'>[]) => {
-    const whole = messages.map((message) => ({ messageId: randomUUID(), surface: 'web', ...message }));
+  const deliver = async (messages: readonly object[]) => {
+    const whole = messages.map((message) => ({ messageId: ledger.newId(), surface: 'web', ...message }));
     const ids = whole.map(({ messageId }) => messageId);
     const body = JSON.stringify({ messages: whole });
-    ledger.send(ids);
-    await waitFor('messages are taken', async () => {
+    await waitFor('messages are accepted', async () => {
       const { gateway, key } = sender();
       const attempt = await post({ url: gateway.url, key, body });
       ledger.note(ids, attempt);

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { setTimeout as delay } from 'node:timers/promises';
 import { until } from '@playline/testkit';
-import { createRandom } from '../../services/operator/src/simulate/random.ts';
+import { createRandom } from '@playline/testkit/random';
 import { sumOf } from './world/metrics.ts';
 import { type Reached, toSeconds } from './world/reached.ts';
 import { assertExact, WAIT_MAX_MS } from './writer-exact.ts';

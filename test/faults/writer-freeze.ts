@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { until } from '@playline/testkit';
-import { createRandom } from '../../services/operator/src/simulate/random.ts';
+import { createRandom } from '@playline/testkit/random';
 import type { Reached } from './world/reached.ts';
 import { assertExact, WAIT_MAX_MS } from './writer-exact.ts';
 import { KILL_POINTS, setTrap } from './writer-kill-points.ts';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { messageRecordOf, until } from '@playline/testkit';
-import { createRandom } from '../../services/operator/src/simulate/random.ts';
+import { createRandom } from '@playline/testkit/random';
 import type { Reached } from './world/reached.ts';
 import { assertExact, WAIT_MAX_MS } from './writer-exact.ts';
 import type { WriterRig } from './writer-rig.ts';

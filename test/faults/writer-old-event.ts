@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict';
-import { randomUUID } from 'node:crypto';
 import { TOPICS } from '@playline/contracts';
 import { rowsOf } from './world/clickhouse.ts';
 import { settle } from './world/end-check.ts';
@@ -21,9 +20,8 @@ export const oldEventKept: Scenario = {
     const gateway = await start('gateway');
     const beganAtMs = Date.now();
     const eventTimestamp = new Date(beganAtMs - AGE_MS).toISOString();
-    const messageId = randomUUID();
+    const messageId = ledger.newId();
     const message = { messageId, eventTimestamp, type: 'track', eventName: 'old', anonymousId: 'a', surface: 'web' };
-    ledger.send([messageId]);
     await waitFor('the message is taken', async () => {
       const attempt = await post({ url: gateway.url, key, body: JSON.stringify({ messages: [message] }) });
       ledger.note([messageId], attempt);

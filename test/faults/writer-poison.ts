@@ -3,7 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { OutgoingRecord, StreamRecord } from '@playline/stream';
 import { deadLetterTopicOf } from '@playline/stream';
 import { messageRecordOf, until } from '@playline/testkit';
-import { createRandom, type Random } from '../../services/operator/src/simulate/random.ts';
+import { createRandom, type Random } from '@playline/testkit/random';
 import type { Reached } from './world/reached.ts';
 import { assertVerified, WAIT_MAX_MS } from './writer-exact.ts';
 import type { WriterRig } from './writer-rig.ts';

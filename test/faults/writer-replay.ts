@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { createServer } from 'node:http';
 import { until } from '@playline/testkit';
-import { createRandom, type Random } from '../../services/operator/src/simulate/random.ts';
+import { createRandom, type Random } from '@playline/testkit/random';
 import type { Reached } from './world/reached.ts';
 import { assertVerified, WAIT_MAX_MS } from './writer-exact.ts';
 import { listen } from './writer-kafka-gate.ts';

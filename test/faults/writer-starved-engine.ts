@@ -5,7 +5,7 @@ import { rmSync, statfsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { until } from '@playline/testkit';
-import { createRandom } from '../../services/operator/src/simulate/random.ts';
+import { createRandom } from '@playline/testkit/random';
 import { sumOf } from './world/metrics.ts';
 import type { Reached } from './world/reached.ts';
 import { retriesOf, withWriter } from './writer-engine.ts';

@@ -1,5 +1,5 @@
 import { randomInt } from 'node:crypto';
-import { createRandom } from '../../services/gateway/src/scan/test/fuzz-bodies.ts';
+import { createRandom } from '@playline/testkit/random';
 import { EXIT, numberOf, parseOptions } from '../../services/operator/src/command.ts';
 import { openStores } from '../bench/stores.ts';
 import { startGateway } from '../conformance/gateway.ts';

@@ -35,13 +35,12 @@ afterAll(async () => {
   rmSync(root, { recursive: true, force: true });
 }, START_MS);
 
-/** Runs the operator's program, as `npm run` does for this stack. */
-function operate(...words: string[]): Promise<{ code: number | null; out: string; err: string }> {
-  const program = join(CHECKOUT, 'services/operator/src/main.ts');
+/** Runs a program of the checkout, as `npm run` does for this stack. */
+function runProgram(main: string, ...args: string[]): Promise<{ code: number | null; out: string; err: string }> {
   return new Promise((done) => {
     const child = execFile(
       process.execPath,
-      [program, ...words],
+      [join(CHECKOUT, main), ...args],
       { env: bareEnvironment(), cwd: root },
       (_, out, err) => done({ code: child.exitCode, out, err }),
     );
@@ -95,8 +94,10 @@ const ownerOf = (tokenId: string) =>
     args: [BigInt(tokenId)],
   });
 
-const retry = (referenceId: string) =>
-  operate('mints', 'retry', '--chain', 'demo-chain', '--contract', contract(), '--reference', referenceId);
+const retry = (referenceId: string) => {
+  const request = ['--chain', 'demo-chain', '--contract', contract(), '--reference', referenceId];
+  return runProgram('services/operator/src/main.ts', 'mints', 'retry', ...request);
+};
 
 /** Puts a request on the log, as the chain API does. */
 async function publish(request: Parameters<typeof mintRequestCodec.encode>[0]): Promise<void> {
@@ -113,8 +114,9 @@ describe('a game that mints', () => {
   it('ends with one token or one clear failure for each reference id, and all sources agree about it', {
     timeout: GAME_MS,
   }, async () => {
-    const { code, out, err } = await operate(
-      ...['simulate', '--mint', '--assets', '60', '--rate', '0', '--seed', '5', '--json'],
+    const { code, out, err } = await runProgram(
+      'test/simulate/main.ts',
+      ...['--mint', '--assets', '60', '--rate', '0', '--seed', '5', '--json'],
     );
     const result = JSON.parse(out || 'null');
     expect(result?.differences, err).toEqual([]);

@@ -2,7 +2,7 @@ import { EXIT } from '../command-table.mjs';
 import type { Places } from '../places.ts';
 import { readStackFile } from '../stack-file.ts';
 import { findSupervisor } from '../supervisor.ts';
-import { operate } from './run.ts';
+import { simulate } from './run.ts';
 import { firstLinkOf, sayLink } from './start.ts';
 import { up } from './up.ts';
 
@@ -18,7 +18,7 @@ export async function demoPortal(places: Places): Promise<number> {
     if (code !== EXIT.ok) return code;
   }
   for (const args of [GAME, CHAIN]) {
-    const code = await operate('simulate')(places, args);
+    const code = await simulate(places, args);
     if (code !== EXIT.ok) return code;
   }
   const file = readStackFile(places);

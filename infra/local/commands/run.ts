@@ -31,19 +31,27 @@ export function runHere(
 
 /** Commands of the operator that `npm run` has under their own names. */
 export const OPERATED: readonly string[] = [
-  ...['simulate', 'keys', 'projects', 'accounts', 'mints', 'collections', 'identity', 'consent', 'rebuild', 'chain'],
+  ...['keys', 'projects', 'accounts', 'mints', 'collections', 'identity', 'consent', 'rebuild', 'chain'],
   ...['dead-letters', 'offsets', 'derive', 'analysts', 'erasures', 'columns', 'import', 'replicate'],
 ];
 
-/** Runs a command of the operator under its own name: `npm run simulate -- …`, `npm run keys -- …` and so on. */
+/** Runs a command of the operator under its own name: `npm run keys -- …`, `npm run projects -- …` and so on. */
 export function operate(name: string): (places: Places, args: readonly string[]) => Promise<number> {
-  return (places, args) =>
-    runHere(places, process.execPath, {
-      args: [join(places.checkout, 'services/operator/src/main.ts'), name, ...args],
-      // The folder in which it finds the stack's records.
-      cwd: dirname(places.state),
-      env: settingsOf(places),
-    });
+  return (places, args) => runForStack(places, ['services/operator/src/main.ts', name, ...args]);
+}
+
+/** `npm run simulate`: traffic of a game or a chain for the stack of this checkout, or for another deployment. */
+export function simulate(places: Places, args: readonly string[]): Promise<number> {
+  return runForStack(places, ['test/simulate/main.ts', ...args]);
+}
+
+/** Runs a program that looks for the stack's records in its folder. @param program its path in the checkout */
+function runForStack(places: Places, [program = '', ...args]: readonly string[]): Promise<number> {
+  return runHere(places, process.execPath, {
+    args: [join(places.checkout, program), ...args],
+    cwd: dirname(places.state),
+    env: settingsOf(places),
+  });
 }
 
 /** Processes whose answers or commits `verify` depends on. */

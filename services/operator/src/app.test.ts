@@ -1,17 +1,13 @@
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { ACCESS_KEYS, PROJECTS } from '@playline/access-keys';
 import { openMemoryPeople } from '@playline/people/memory';
 import { describe, expect, it } from 'vitest';
-import { runCommand } from './app.ts';
 import { EXIT, UnreachableError } from './command.ts';
 import { createIdentityCommand } from './commands/identity.ts';
 import { createKeysCommand } from './commands/keys.ts';
 import { createProjectsCommand } from './commands/projects.ts';
-import { createSimulateCommand } from './commands/simulate.ts';
 import type { ChangedKey } from './keys/demo-keys.ts';
 import { createMemoryAccess, createMemorySources } from './test/memory-sources.ts';
+import { runHere } from './test/run-here.ts';
 
 const nowhere = () => {
   throw new UnreachableError('nobody has told');
@@ -27,26 +23,10 @@ const untold = {
   openUnlinkLog: nowhere,
 };
 
-/** A stack with one chain and no configured stores. */
-const chain = {
-  sources: {
-    openLog: nowhere,
-    openProducer: nowhere,
-    openStore: nowhere,
-    topicPrefix: '',
-    schemas: { idOf: nowhere, schemaOf: nowhere },
-  },
-  chainApi: () => ({ url: 'http://127.0.0.1:1', chains: [{ name: 'demo-chain', id: 'eip155:31337' }] }),
-};
-
-const mint = { indexedChains: nowhere, createNode: nowhere, createAskNode: nowhere, clickhouse: nowhere };
-
-/** An operator with memory stores that outlive a command, in an empty folder. */
-/** @param answer typed at the terminal; without it there is no terminal */
-function createOperator(answer?: string) {
+/** An operator with memory stores that outlive a command. */
+function createOperator() {
   const published: ChangedKey[] = [];
   const people = openMemoryPeople();
-  const folder = mkdtempSync(join(tmpdir(), 'operator-test-'));
   const [keys, projects] = [createMemorySources(ACCESS_KEYS), createMemorySources(PROJECTS)];
   const commands = [
     createKeysCommand({
@@ -58,28 +38,8 @@ function createOperator(answer?: string) {
     }),
     createProjectsCommand({ keys, projects }),
     createIdentityCommand({ ...untold, generation: 0, topicPrefix: '', openPeople: async () => people }),
-    createSimulateCommand({ headerPrefix: 'x-service', folder, chain, mint, stop: new AbortController().signal }),
   ];
-  const asked: string[] = [];
-  const run = async (...args: string[]) => {
-    const [results, progress]: [string[], string[]] = [[], []];
-    const ask = async (question: string) => {
-      asked.push(question);
-      return answer ?? '';
-    };
-    const terminal = {
-      ...(answer === undefined ? {} : { ask }),
-      result: (line: string) => void results.push(line),
-      progress: (line: string) => void progress.push(line),
-      isInteractive: false,
-    };
-    try {
-      return { code: await runCommand(commands, args, terminal), results, progress: progress.join('\n') };
-    } finally {
-      rmSync(folder, { recursive: true, force: true });
-    }
-  };
-  return { run, keys, projects, published, asked };
+  return { run: (...args: string[]) => runHere(commands, args), keys, projects, published };
 }
 
 describe('operator', () => {
@@ -88,8 +48,7 @@ describe('operator', () => {
     ['an unknown option', ['keys', 'list', '--fast'], "Unknown option '--fast'"],
     ['an unknown word', ['keys', 'eat'], "unknown word 'eat'"],
     ['a word too many', ['identity', 'init', 'now'], "unexpected word 'now'"],
-    ['an option without its value', ['simulate', '--rate'], "'--rate <value>' argument missing"],
-    ['a number out of bounds', ['simulate', '--broken', '2'], '--broken: expected a number from 0 to 0.9'],
+    ['an option without its value', ['keys', 'list', '--project'], "'--project <value>' argument missing"],
     [
       'an environment that cannot be',
       ['keys', 'create', '--environment', 'Moon', '--kind', 'secret'],
@@ -115,45 +74,11 @@ describe('operator', () => {
   it('lists its commands, and the options of each', async () => {
     const { run } = createOperator();
     expect(await run('--help')).toMatchObject({ code: EXIT.ok });
-    for (const name of ['keys', 'identity', 'simulate']) {
+    for (const name of ['keys', 'identity']) {
       const { code, results } = await run(name, '--help');
       expect(code).toBe(EXIT.ok);
       expect(results[0]).toContain(`usage: operator ${name}`);
     }
-  });
-
-  it('simulates nothing without a stack, and says how to start one, with exit code 3', async () => {
-    const { code, progress } = await createOperator().run('simulate');
-    expect(code).toBe(EXIT.unreachable);
-    expect(progress).toContain('npm run up');
-  });
-
-  const silent = 'http://127.0.0.1:1';
-  const simulated = ['simulate', '--gateway', silent, '--key', 'pk_test-key', '--clickhouse-url', silent];
-
-  it('simulates in production only with two confirmations', async () => {
-    const production = [...simulated, '--environment', 'production'];
-    const alone = await createOperator().run(...production);
-    expect(alone).toMatchObject({ code: EXIT.usage, progress: expect.stringContaining('demo-production') });
-    expect(alone.progress).toContain('say --yes');
-    const doubtful = createOperator('no');
-    expect(await doubtful.run(...production)).toMatchObject({ code: EXIT.failed, progress: 'nothing was sent' });
-    expect(doubtful.asked).toHaveLength(1);
-    // With both confirmations it gets as far as the gateway, which does not answer.
-    expect(await createOperator('yes').run(...production)).toMatchObject({ code: EXIT.unreachable });
-    expect(await createOperator().run(...production, '--yes')).toMatchObject({ code: EXIT.unreachable });
-  });
-
-  it('simulates in development without a question', async () => {
-    const operator = createOperator('no');
-    expect(await operator.run(...simulated)).toMatchObject({ code: EXIT.unreachable });
-    expect(operator.asked).toEqual([]);
-  });
-
-  it('says with exit code 3 that a stack no longer answers', async () => {
-    const { code, progress } = await createOperator().run(...simulated);
-    expect(code).toBe(EXIT.unreachable);
-    expect(progress).toContain(`the gateway at ${silent} does not answer`);
   });
 });
 

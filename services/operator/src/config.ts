@@ -33,7 +33,6 @@ export const configSchema = z.object({
   /** As the chain API has it: contracts are linked only on chains that are served. */
   CHAINS: deploymentSettings.CHAINS,
   ACCESS_KEY_PREFIX: deploymentSettings.ACCESS_KEY_PREFIX,
-  HTTP_HEADER_PREFIX: deploymentSettings.HTTP_HEADER_PREFIX,
 });
 
 export type OperatorConfig = z.infer<typeof configSchema>;

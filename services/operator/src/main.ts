@@ -1,4 +1,4 @@
-import { createAskNode, createRpcNode } from '@playline/chain/rpc';
+import { createRpcNode } from '@playline/chain/rpc';
 import { TOPICS } from '@playline/contracts';
 import { ConfigError, parseConfig } from '@playline/runtime';
 import { createConnectionFaults } from '@playline/stores';
@@ -42,7 +42,6 @@ function createStores({ redis, kafka, registry, clickhouse }: Addresses, topicPr
     openErasureRows: async () => (await erasureTables()).openErasureRows(clickhouse()),
     openChainStore: async () => (await import('@playline/chain/clickhouse')).openChainStore(clickhouse()),
     createNode: (node) => createRpcNode(node),
-    createAsk: (node) => createAskNode(node),
   };
 }
 
@@ -52,7 +51,7 @@ async function main(): Promise<number> {
   const addresses = createAddresses(config, folder, faults);
   const stores = createStores(addresses, config.TOPIC_PREFIX);
   const stop = new AbortController();
-  // The first signal stops sending and reconciles; the second ends the process as usual.
+  // The first signal stops the command in an orderly way; the second ends the process as usual.
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => stop.abort());
   const { stdin, stdout, env: environment } = process;
   const places = { folder, stdin, stdout, environment, stop: stop.signal };

@@ -1,5 +1,5 @@
 import type { Change, KeyUsage, OpenSessions, RecordKind, RecordView } from '@playline/access-keys';
-import type { AskNode, ChainNode, ChainStore } from '@playline/chain';
+import type { ChainNode, ChainStore } from '@playline/chain';
 import type { ErasureRecords, ErasureRows } from '@playline/erasure';
 import type { People } from '@playline/people';
 import type { AtomicPublisher, GroupOffsets, LogReader, Producer } from '@playline/stream';
@@ -33,8 +33,6 @@ export interface StoreOpeners {
   openErasureRows(): Promise<ErasureRows>;
   openChainStore(): Promise<ChainStore>;
   createNode(node: { readonly name: string; readonly url: string }): ChainNode;
-  /** Sends requests to a node, including transactions. */
-  createAsk(node: { readonly url: string }): AskNode;
 }
 
 /** What commands read the log with. */

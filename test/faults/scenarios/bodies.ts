@@ -32,9 +32,8 @@ function checkAnswer({ name, status, stored, batch }: HostileBody, attempt: Atte
 
 async function send(trial: Trial, url: string, hostile: HostileBody): Promise<void> {
   const { ledger, key } = trial;
-  const { body, headers = {}, method = 'POST', stored } = hostile;
-  ledger.send(stored);
-  const attempt = await post({ url, key, body, headers, method });
+  const { body, headers, method, path, stored } = hostile;
+  const attempt = await post({ url, key, body, headers, method, path });
   checkAnswer(hostile, attempt);
   if (stored.length > 0) ledger.note(stored, attempt);
 }
@@ -57,12 +56,12 @@ export const hostileBodies: Scenario = {
   fault: 13,
   title: 'hostile bodies get the error envelope, and valid batches sent at the same time are stored',
   tried: 'hostile bodies among good traffic',
-  run: (trial) => sendAll(trial, createHostileBodies(trial.random)),
+  run: (trial) => sendAll(trial, createHostileBodies(trial)),
 };
 
 export const oneBadAmongMany: Scenario = {
   fault: 14,
   title: '99 of a hundred messages are stored when one is invalid, and none of two messages with the same id',
   tried: 'one bad message among 100, two with one id, among good traffic',
-  run: (trial) => sendAll(trial, createMixedBodies(trial.random)),
+  run: (trial) => sendAll(trial, createMixedBodies(trial)),
 };

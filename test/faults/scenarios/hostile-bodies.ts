@@ -1,62 +1,52 @@
-import { gzipSync } from 'node:zlib';
-import type { Random } from '../../../services/operator/src/simulate/random.ts';
-import { createMessage, type Message } from '../world/messages.ts';
+import { type SmallMessage, smallMessage } from '@playline/testkit';
+import { createProbes } from '../../simulate/game/sender.ts';
+import { KEY_HEADER } from '../world/post.ts';
+import type { Trial } from '../world/trial.ts';
 
-/** A hostile body and its expected outcome: a status, and the messages that are stored. */
+/** A hostile request and its expected outcome: a status, and the messages that are stored. */
 export interface HostileBody {
   readonly name: string;
   readonly body: string | Buffer;
-  readonly headers?: Record<string, string>;
-  readonly method?: string;
-  readonly status: 200 | 400 | 404;
+  /** Null removes a header. */
+  readonly headers?: Readonly<Record<string, string | null>>;
+  readonly method?: 'GET' | 'POST';
+  readonly path?: string;
+  readonly status: number;
   /** Ids of the messages that must be accepted. */
   readonly stored: readonly string[];
   /** Expected number of rejected messages and of entries in the answer; absent for a body that is no batch. */
   readonly batch?: readonly [rejected: number, entries: number];
 }
 
-const MIB = 1024 * 1024;
-const DEPTH = 200_000;
-
 const nested = (levels: number) => JSON.parse('{"a":'.repeat(levels) + 0 + '}'.repeat(levels));
+const bodyOf = (messages: readonly object[]) => JSON.stringify({ messages });
+const ids = (messages: readonly SmallMessage[]) => messages.map(({ messageId }) => messageId);
 
 /** Bodies of which nothing is stored. */
-function refusedBodies(random: Random): HostileBody[] {
-  const text = JSON.stringify({ messages: [createMessage(random)] });
-  const refused = (name: string, body: string | Buffer, more: Partial<HostileBody> = {}): HostileBody => ({
+function refusedBodies({ ledger, key }: Trial): HostileBody[] {
+  const names = { keyHeader: KEY_HEADER, publishableKey: key, secretKey: null };
+  const probes = createProbes({ run: ledger.run, ledger: ledger.outcomes, ...names });
+  const rejected = (name: string, body: string): HostileBody => ({
     name,
     body,
     status: 400,
     stored: [],
-    ...more,
+    batch: [1, 1],
   });
+  const text = bodyOf([smallMessage('track')]);
   return [
-    refused('gzip bomb', gzipSync(Buffer.alloc(256 * MIB, ' ')), { headers: { 'content-encoding': 'gzip' } }),
-    refused('no gzip at all', text, { headers: { 'content-encoding': 'gzip' } }),
-    refused('2 MiB', Buffer.alloc(2 * MIB, ' ')),
-    refused('invalid UTF-8', Buffer.from('{"messages":[{"type":"\xff"}]}', 'latin1')),
-    refused('a raw NUL', '{"messages":["\0"]}'),
-    refused('deep nesting', `${'['.repeat(DEPTH)}${']'.repeat(DEPTH)}`),
-    refused('empty', ''),
-    refused('not JSON', 'messages=1'),
-    refused('cut short', text.slice(0, -5)),
-    refused('wrong content type', text, { headers: { 'content-type': 'text/plain' } }),
-    refused('wrong method', text, { method: 'PUT', status: 404 }),
-    refused('fields in a prototype', text.replace('[{', '[{"__proto__":{').replace(/}]}$/, '}}]}'), { batch: [1, 1] }),
-    refused('properties a level too deep', bodyOf([{ ...createMessage(random), properties: nested(65) }]), {
-      batch: [1, 1],
-    }),
-    refused('a lone surrogate in an id', bodyOf([{ ...createMessage(random), userId: '\ud800' }]), {
-      batch: [1, 1],
-    }),
+    ...probes.map(({ toBody, ...probe }) => ({ ...probe, body: toBody(), stored: [] })),
+    rejected('fields in a prototype', text.replace('[{', '[{"__proto__":{').replace(/}]}$/, '}}]}')),
+    rejected('properties a level too deep', bodyOf([smallMessage('track', { properties: nested(65) })])),
+    rejected('a lone surrogate in an id', bodyOf([smallMessage('track', { userId: '\ud800' })])),
   ];
 }
 
 /** Unusual bodies that are valid. */
-function storedBodies(random: Random): HostileBody[] {
+function storedBodies({ ledger }: Trial): HostileBody[] {
   const withProperties = (name: string, properties: string): HostileBody => {
-    const { messageId, eventTimestamp } = createMessage(random);
-    const head = JSON.stringify({ messageId, eventTimestamp, type: 'track', eventName: 'odd' }).slice(0, -1);
+    const messageId = ledger.newId();
+    const head = JSON.stringify(smallMessage('track', { messageId })).slice(0, -1);
     const body = `{"messages":[${head},"properties":${properties}}]}`;
     return { name, body, status: 200, stored: [messageId], batch: [0, 0] };
   };
@@ -69,29 +59,28 @@ function storedBodies(random: Random): HostileBody[] {
   ];
 }
 
-const bodyOf = (messages: readonly object[]) => JSON.stringify({ messages });
-const ids = (messages: readonly Message[]) => messages.map(({ messageId }) => messageId);
-const good = (random: Random, count: number) => Array.from({ length: count }, () => createMessage(random));
+const valid = ({ ledger }: Trial, count: number) =>
+  Array.from({ length: count }, () => smallMessage('track', { messageId: ledger.newId(), anonymousId: 'visitor' }));
 
 /** One message is too large; the others are stored. */
-function hugeBody(random: Random): HostileBody {
-  const huge = { ...createMessage(random), type: 'track', eventName: 'huge', properties: { x: 'x'.repeat(64 * 1024) } };
-  const few = good(random, 3);
+function hugeBody(trial: Trial): HostileBody {
+  const huge = smallMessage('track', { properties: { x: 'x'.repeat(64 * 1024) } });
+  const few = valid(trial, 3);
   return { name: 'one huge message', body: bodyOf([huge, ...few]), status: 200, stored: ids(few), batch: [1, 1] };
 }
 
 /** Two messages with the same id, and one invalid message among a hundred. The others are stored. */
-export function createMixedBodies(random: Random): HostileBody[] {
-  const twin = createMessage(random);
-  const ninetyNine = good(random, 99);
-  const bad = random.integer(0, ninetyNine.length);
-  const mixed = [...ninetyNine.slice(0, bad), { ...createMessage(random), type: 'nonsense' }, ...ninetyNine.slice(bad)];
+export function createMixedBodies(trial: Trial): HostileBody[] {
+  const twin = smallMessage('track');
+  const ninetyNine = valid(trial, 99);
+  const bad = trial.random.integer(0, ninetyNine.length);
+  const mixed = [...ninetyNine.slice(0, bad), smallMessage('nonsense'), ...ninetyNine.slice(bad)];
   return [
     { name: 'two messages with one id', body: bodyOf([twin, twin]), status: 400, stored: [], batch: [2, 1] },
     { name: 'one bad among 100', body: bodyOf(mixed), status: 200, stored: ids(ninetyNine), batch: [1, 1] },
   ];
 }
 
-export function createHostileBodies(random: Random): HostileBody[] {
-  return random.shuffle([...refusedBodies(random), ...storedBodies(random), hugeBody(random)]);
+export function createHostileBodies(trial: Trial): HostileBody[] {
+  return trial.random.shuffle([...refusedBodies(trial), ...storedBodies(trial), hugeBody(trial)]);
 }

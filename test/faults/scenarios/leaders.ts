@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { setTimeout as delay } from 'node:timers/promises';
 import { TOPICS } from '@playline/contracts';
-import type { Random } from '../../../services/operator/src/simulate/random.ts';
+import type { Random } from '@playline/testkit/random';
 import { type Brokers, openBrokers, type PartitionState } from '../world/brokers.ts';
 import type { Reached } from '../world/reached.ts';
 import { isStopped } from '../world/service-process.ts';

@@ -53,10 +53,9 @@ async function openAccounts({ world, environmentId, ledger, key }: Trial, gatewa
     keyOf: keyOfAccount,
     async alias(fromId, toId) {
       for (const account of [fromId, toId]) linked.add(account);
-      const messageId = randomUUID();
+      const messageId = ledger.newId();
       const ids = { fromId, fromType: 'steam', toId, toType: 'steam' };
       const message = { type: 'alias', messageId, surface: 'web', eventTimestamp: new Date().toISOString(), ...ids };
-      ledger.send([messageId]);
       await waitFor('a link is accepted', async () => {
         const attempt = await post({ url: gateway.url, key, body: JSON.stringify({ messages: [message] }) });
         ledger.note([messageId], attempt);

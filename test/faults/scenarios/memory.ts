@@ -21,7 +21,7 @@ const WHILE_COLLECTING_MAX = UNCOLLECTED_MAX / 4;
  */
 const GROWTH_MAX_BYTES = BYTES_IN_FLIGHT_MAX + UNCOLLECTED_MAX + WHILE_COLLECTING_MAX;
 /** Batches of 300 KiB on average. */
-const BATCH = { batchMax: 100, fillMax: 12_000, restMaxMs: 20 };
+const BATCH = { batchMax: 100, fillMax: 10_500, restMaxMs: 20 };
 /**
  * Number of clients of the warm-up. After it, the gateway's code is compiled and its heap has the size for such
  * batches.

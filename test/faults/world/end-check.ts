@@ -1,6 +1,9 @@
 import assert from 'node:assert/strict';
 import { FRAME_BYTES, messageRecordCodec, TOPICS } from '@playline/contracts';
 import { deadLetterTopicOf } from '@playline/stream';
+import { compareMessages, createEventReader } from '../../simulate/game/reconcile.ts';
+import type { GameDifferenceKind } from '../../simulate/game/sender.ts';
+import { createDifferences } from '../../simulate/report.ts';
 import { rowsOf } from './clickhouse.ts';
 import type { Ledger } from './ledger.ts';
 import { BrokenPromise, type SeedEnd } from './report.ts';
@@ -17,13 +20,6 @@ const GROUPS = [
   ['identity-linker', [TOPICS.identityLinks.name]],
   ['event-writer', [TOPICS.messages.name, TOPICS.identityDecisions.name, TOPICS.consents.name, TOPICS.rejections.name]],
 ] as const;
-
-/** Number of ids in an error message. Enough to find out what became of them. */
-const NAMED_MAX = 10;
-
-function named(what: string, ids: readonly string[]): string {
-  return `${ids.length} ${what} ${ids.slice(0, NAMED_MAX).join(' ')}`;
-}
 
 /** Offsets by partition. */
 export type Ends = ReadonlyMap<number, number>;
@@ -68,29 +64,28 @@ export async function checkEnd(world: World, { ledger, environmentId, from, scen
   await settle(world);
   await checkNoDeadLetters(world);
   const { engine } = world.deployment;
-  const exact = await rowsOf(
-    engine,
-    `SELECT toString(message_id), count() FROM events_exact WHERE environment_id = '${environmentId}' GROUP BY 1`,
+  const differences = createDifferences<GameDifferenceKind>();
+  const reader = createEventReader(engine, environmentId, ledger.run);
+  const { exact, rowsOf: rowsBySequence } = await compareMessages(
+    { reader, run: ledger.run, ledger: ledger.outcomes },
+    differences,
   );
-  const doubled = exact.filter(([, count]) => count !== '1').map(([id = '']) => id);
-  const stored = new Set(exact.map(([id = '']) => id));
-  const lost = [...ledger.acknowledged].filter((id) => !stored.has(id));
-  if (lost.length + doubled.length > 0) {
-    const words = `${named('acknowledged and lost:', lost)}; ${named('in the exact view twice:', doubled)}`;
-    throw new BrokenPromise(words, { lost: lost.length, doubled: doubled.length });
+  if (differences.total > 0) {
+    const kinds = differences.byKind();
+    const countOf = (kind: GameDifferenceKind) => kinds.find((each) => each.kind === kind)?.count ?? 0;
+    const texts = kinds.map(({ kind, count, first }) => `${count} ${kind}: ${first.join(' ')}`);
+    throw new BrokenPromise(texts.join('; '), { lost: countOf('missing'), doubled: countOf('doubled') });
   }
-  assert.deepEqual(
-    [...stored].filter((id) => !ledger.sent.has(id)),
-    [],
-    'messages that nobody sent',
-  );
+  const all = `SELECT count() FROM events_exact WHERE environment_id = '${environmentId}'`;
+  const [[stored = ''] = []] = await rowsOf(engine, all);
+  assert.equal(Number(stored), exact, 'rows of the environment, and rows of messages of this trial');
   const { published, rows } = scenario.replacesLog
-    ? await checkLogged(world, { from, stored })
-    : await checkRows(world, { from, exact: stored.size });
-  return { sent: ledger.sent.size, acknowledged: ledger.acknowledged.size, published, rows };
+    ? await checkLogged(world, { from, rowsBySequence })
+    : await checkRows(world, { from, exact });
+  return { sent: ledger.sent, acknowledged: ledger.acknowledged, published, rows };
 }
 
-/** Checks rows by their place on the log: none twice, none after the end, and one for each record that is no copy. */
+/** Checks rows by their offsets in the log: none twice, none after the end, and one for each record that is no copy. */
 async function checkRows(world: World, { from, exact }: { from: Ends; exact: number }) {
   const ends = await endsOf(world, TOPICS.messages.name);
   const ranges = [...ends].map(([partition, end]) => ({ partition, start: from.get(partition) ?? 0, end }));
@@ -111,10 +106,13 @@ async function checkRows(world: World, { from, exact }: { from: Ends; exact: num
   return { published, rows: Number(rows) };
 }
 
-const toUuid = (bytes: Buffer) => bytes.toString('hex').replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5');
+/** Number of ids in an error message. Enough to find out what became of them. */
+const NAMED_MAX = 10;
+/** Offset of the sequence number in the bytes of a message id. */
+const SEQUENCE_AT = 12;
 
 /** Asserts that every record on the log is a row of the exact view, and that the view has no message twice. */
-async function checkLogged(world: World, { from, stored }: { from: Ends; stored: ReadonlySet<string> }) {
+async function checkLogged(world: World, { from, rowsBySequence }: { from: Ends; rowsBySequence: Uint8Array }) {
   const topic = world.deployment.topicPrefix + TOPICS.messages.name;
   const { decode } = messageRecordCodec;
   const missing: string[] = [];
@@ -122,10 +120,10 @@ async function checkLogged(world: World, { from, stored }: { from: Ends; stored:
   for (const { partition, end } of await world.log.bounds(topic))
     for await (const { value } of world.log.read({ topic, partition, start: from.get(partition) ?? 0, end })) {
       published++;
-      const id = toUuid(decode(value!.subarray(FRAME_BYTES)).messageId);
-      if (!stored.has(id)) missing.push(id);
+      const { messageId } = decode(value!.subarray(FRAME_BYTES));
+      if (rowsBySequence[messageId.readUInt32BE(SEQUENCE_AT)] !== 1) missing.push(messageId.toString('hex'));
     }
-  const words = named('in the log and not in the exact view:', missing);
+  const words = `${missing.length} in the log and not in the exact view: ${missing.slice(0, NAMED_MAX).join(' ')}`;
   if (missing.length > 0) throw new BrokenPromise(words, { lost: missing.length, doubled: 0 });
   const [[rows = ''] = []] = await rowsOf(world.deployment.engine, 'SELECT count() FROM events');
   return { published, rows: Number(rows) };

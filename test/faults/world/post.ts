@@ -1,4 +1,6 @@
-import { type Agent, request } from 'node:http';
+import type { Agent } from 'node:http';
+import { sendRequest } from '../../simulate/delivery.ts';
+import { MESSAGES_PATH } from '../../simulate/game/sender.ts';
 
 /** Outcome of one request. */
 export interface Attempt {
@@ -17,42 +19,29 @@ export interface Post {
   key: string;
   body: string | Buffer;
   agent?: Agent;
-  headers?: Record<string, string>;
-  method?: string;
+  /** Null removes a header. */
+  headers?: Readonly<Record<string, string | null>> | undefined;
+  method?: 'GET' | 'POST' | 'PUT' | undefined;
+  path?: string | undefined;
 }
 
 export const KEY_HEADER = 'x-service-publishable-key';
-export const MESSAGES_PATH = '/v1/audience/messages';
 /** As long as clients of the contract wait, and much longer than the gateway's deadline. */
 const ANSWER_MAX_MS = 30_000;
 
-/** Posts a body to the messages route; never throws. */
-export function post({ url, key, body, agent, headers = {}, method = 'POST' }: Post): Promise<Attempt> {
+/** Posts a body, by default to the route of messages; never throws. */
+export async function post({ url, key, agent, path = MESSAGES_PATH, ...given }: Post): Promise<Attempt> {
+  const all = { 'content-type': 'application/json', [KEY_HEADER]: key, ...given.headers };
+  const headers = Object.fromEntries(Object.entries(all).filter((pair): pair is [string, string] => pair[1] !== null));
+  const request = { method: given.method ?? 'POST', path, headers, body: Buffer.from(given.body) };
   const beganAt = performance.now();
-  return new Promise((resolve) => {
-    const settle = (status: number, text: string, connection?: string) =>
-      resolve({ beganAt, endedAt: performance.now(), status, text, connection });
-    const sent = request(url + MESSAGES_PATH, {
-      method,
-      agent,
-      headers: {
-        'content-type': 'application/json',
-        'content-length': String(Buffer.byteLength(body)),
-        [KEY_HEADER]: key,
-        ...headers,
-      },
-      timeout: ANSWER_MAX_MS,
-    });
-    sent.on('timeout', () => sent.destroy(new Error(`no answer within ${ANSWER_MAX_MS} ms`)));
-    sent.on('error', (error) => settle(0, error.message));
-    sent.on('response', (response) => {
-      const chunks: Buffer[] = [];
-      response.on('data', (chunk: Buffer) => chunks.push(chunk));
-      response.on('error', (error) => settle(0, error.message));
-      response.on('end', () =>
-        settle(response.statusCode ?? 0, Buffer.concat(chunks).toString(), response.headers.connection),
-      );
-    });
-    sent.end(body);
-  });
+  const end = (status: number, text: string, connection?: string) => {
+    return { beganAt, endedAt: performance.now(), status, text, connection };
+  };
+  try {
+    const answer = await sendRequest(url, { ...request, cutAfterMs: ANSWER_MAX_MS }, agent);
+    return end(answer.status, answer.text, answer.headers.connection);
+  } catch (error) {
+    return end(0, error instanceof Error ? error.message : String(error));
+  }
 }

@@ -1,3 +1,4 @@
+import { toTable as formatTable } from '../../measure.ts';
 import { addReached, hasStruck, type Reached, toWords } from './reached.ts';
 
 /** A seed that does not count as done, and the reason. */
@@ -99,24 +100,19 @@ export function toWarning(rows: readonly Row[], minutes: number): string | null 
 const named = (exceptions: readonly Exception[]) =>
   exceptions.length === 0 ? '0' : `${exceptions.length} (seeds ${exceptions.map(({ seed }) => seed).join(' ')})`;
 
-const COLUMNS: readonly [string, (row: Row) => string | number][] = [
-  ['fault', ({ fault }) => fault],
-  ['tried', ({ tried }) => tried],
-  ['seeds done/asked', ({ done, asked }) => `${done}/${asked}`],
-  ['reached', ({ reached }) => toWords(reached)],
-  ['sent', ({ sent }) => sent],
-  ['acknowledged', ({ acknowledged }) => acknowledged],
-  ['published', ({ published }) => published],
-  ['rows', ({ rows }) => rows],
-  ['lost', ({ lost }) => lost],
-  ['doubled', ({ doubled }) => doubled],
-  ['not reached', ({ notReached }) => named(notReached)],
-  ['failed', ({ failures }) => named(failures)],
-];
+const COLUMNS: Readonly<Record<string, (row: Row) => string | number>> = {
+  fault: ({ fault }) => fault,
+  tried: ({ tried }) => tried,
+  'seeds done/asked': ({ done, asked }) => `${done}/${asked}`,
+  reached: ({ reached }) => toWords(reached),
+  sent: ({ sent }) => sent,
+  acknowledged: ({ acknowledged }) => acknowledged,
+  published: ({ published }) => published,
+  rows: ({ rows }) => rows,
+  lost: ({ lost }) => lost,
+  doubled: ({ doubled }) => doubled,
+  'not reached': ({ notReached }) => named(notReached),
+  failed: ({ failures }) => named(failures),
+};
 
-/** Formats rows as a Markdown table. */
-export function toTable(rows: readonly Row[]): string {
-  const lines = [COLUMNS.map(([name]) => name), COLUMNS.map(() => '---')];
-  for (const row of rows) lines.push(COLUMNS.map(([, read]) => String(read(row))));
-  return lines.map((cells) => `| ${cells.join(' | ')} |`).join('\n');
-}
+export const toTable = (rows: readonly Row[]): string => formatTable(COLUMNS, rows);

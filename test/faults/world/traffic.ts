@@ -1,8 +1,9 @@
 import { Agent } from 'node:http';
 import { setTimeout as delay } from 'node:timers/promises';
-import { createRandom, type Random } from '../../../services/operator/src/simulate/random.ts';
+import { createRandom, type Random } from '@playline/testkit/random';
+import { type Batch, createTraffic } from '../../simulate/game/traffic.ts';
+import { toMessageId } from '../../simulate/run.ts';
 import type { Ledger } from './ledger.ts';
-import { createMessage } from './messages.ts';
 import { type Attempt, post } from './post.ts';
 import type { ServiceProcess } from './service-process.ts';
 import { waitFor } from './wait.ts';
@@ -16,7 +17,7 @@ export interface TrafficOptions {
   /** Number of clients. Each sends one batch after another. */
   clients?: number;
   batchMax?: number;
-  /** Length of the longest filler of an event. */
+  /** Length of the longest filler of an event; by default it has none. */
   fillMax?: number;
   /** Longest pause of a client between two batches. */
   restMaxMs?: number;
@@ -30,10 +31,12 @@ export interface Traffic {
   redirect(gateways: readonly Pick<ServiceProcess, 'url'>[]): void;
   /** Sends no further batch. Resolves when every batch in flight is acknowledged. @throws Error when one is not */
   close(maxMs?: number): Promise<void>;
-  /** Stops at once, also with batches in flight. For a trial that has failed. */
+  /** Stops immediately, also with batches in flight. For a trial that has failed. */
   abort(): void;
 }
 
+/** Few, so that the same identities recur on all partitions. */
+const PLAYERS = 40;
 /** Short enough for a test, but no flood. */
 const RESEND_MIN_MS = 50;
 const RESEND_MAX_MS = 200;
@@ -58,33 +61,35 @@ class RunningTraffic implements Traffic {
     this.#gateways = options.gateways;
     const { clients = 6, seed } = options;
     this.#clients = Array.from({ length: clients }, (_, index) =>
-      // A random generator for each client, so that its messages do not depend on the speed of other clients.
-      this.#run(createRandom(seed * 1_000 + index)).catch((error) => {
+      // A seed for each client, so that its messages do not depend on the speed of other clients.
+      this.#run(seed * 1_000 + index).catch((error) => {
         this.#fault ??= error as Error;
       }),
     );
   }
 
-  async #run(random: Random): Promise<void> {
-    const { batchMax = 12, restMaxMs = 60, fillMax } = this.#options;
+  async #run(seed: number): Promise<void> {
+    const { batchMax = 12, restMaxMs = 60, fillMax = 0, ledger } = this.#options;
+    const random = createRandom(seed);
+    const run = { ...ledger.run, seed };
+    const players = { players: PLAYERS, brokenShare: 0, batchMax, fillMax };
+    const traffic = createTraffic({ run, ledger: ledger.outcomes, ...players });
     while (!this.#stopping) {
-      const messages = Array.from({ length: random.integer(1, batchMax) }, () => createMessage(random, fillMax));
-      await this.#deliver(messages, random);
+      await this.#deliver(traffic.next(Date.now()), random);
       await delay(random.integer(0, restMaxMs));
     }
   }
 
-  async #deliver(messages: readonly { messageId: string }[], random: Random): Promise<void> {
+  async #deliver({ body, sound }: Batch, random: Random): Promise<void> {
     const { ledger, key } = this.#options;
-    const ids = messages.map(({ messageId }) => messageId);
-    const body = JSON.stringify({ messages });
-    ledger.send(ids);
+    for (const { sequence } of sound) ledger.outcomes.set(sequence, 'unknown');
+    const ids = sound.map(({ sequence }) => toMessageId(ledger.run, sequence));
     for (;;) {
       const attempt: Attempt = await post({ url: random.pick(this.#gateways).url, key, body, agent: this.#agent });
       ledger.note(ids, attempt);
       if (this.#aborted) return;
       if (!isResent(attempt.status)) {
-        if (attempt.status !== 200) throw new Error(`a good batch was answered ${attempt.status}: ${attempt.text}`);
+        if (attempt.status !== 200) throw new Error(`a valid batch was answered ${attempt.status}: ${attempt.text}`);
         this.#acknowledged += 1;
         return;
       }

@@ -1,5 +1,5 @@
 import { TOPICS } from '@playline/contracts';
-import { createRandom, type Random } from '../../../services/operator/src/simulate/random.ts';
+import { createRandom, type Random } from '@playline/testkit/random';
 import { ask } from './clickhouse.ts';
 import { checkEnd, endsOf } from './end-check.ts';
 import { createLedger, type Ledger } from './ledger.ts';
@@ -98,7 +98,7 @@ async function openTrial(
   const crew = await world.setCrew(scenario.crew ?? CREW);
   const environmentId = `test-faults-${++trials}`;
   const key = await world.deployment.addEnvironment(environmentId);
-  const ledger = createLedger();
+  const ledger = createLedger(seed);
   const launch = async (service: ServiceName, settings?: Record<string, string>) => {
     const child = await world.start(service, settings);
     opened.processes.push(child);

@@ -1,8 +1,6 @@
 import { brotliCompressSync, constants, deflateSync, gzipSync, zstdCompressSync } from 'node:zlib';
+import type { Random } from '@playline/testkit/random';
 import { FIELD } from '../../../services/gateway/src/scan/ranges.ts';
-
-/** A seeded random source of whole numbers from 0 to below a bound. */
-export type Random = (below: number) => number;
 
 /** The ingredients of a body. Every part is a choice from a list, so that changing one is a small step. */
 export interface Genome {
@@ -106,8 +104,6 @@ const KEYS = ['"k"', ...Object.keys(FIELD).map((name) => `"${name}"`)];
 const SIZES = [200, 1_000, 4_000, 20_000, 100_000, 400_000, 1_000_000];
 const COUNTS = [0, 1, 2, 10, 31, 100, 101];
 
-const pick = <T>(random: Random, list: readonly T[]): T => list[random(list.length)] as T;
-
 /** Bodies that are known to be expensive in some part, to begin with. */
 export function firstGenomes(): Genome[] {
   const base: Genome = {
@@ -140,25 +136,28 @@ export function firstGenomes(): Genome[] {
 /** Makes one small change. */
 export function mutate(genome: Genome, random: Random): Genome {
   const { members } = genome;
-  switch (random(9)) {
+  switch (random.below(9)) {
     case 0:
-      return { ...genome, coding: pick(random, Object.keys(CODINGS) as Genome['coding'][]) };
+      return { ...genome, coding: random.pick(Object.keys(CODINGS) as Genome['coding'][]) };
     case 1:
-      return { ...genome, bytes: pick(random, SIZES) };
+      return { ...genome, bytes: random.pick(SIZES) };
     case 2:
-      return { ...genome, count: pick(random, COUNTS) };
+      return { ...genome, count: random.pick(COUNTS) };
     case 3:
-      return { ...genome, filler: random(FILLERS.length) };
+      return { ...genome, filler: random.below(FILLERS.length) };
     case 4:
-      return { ...genome, place: pick(random, PLACES) };
+      return { ...genome, place: random.pick(PLACES) };
     case 5:
-      return { ...genome, key: pick(random, KEYS) };
+      return { ...genome, key: random.pick(KEYS) };
     case 6:
-      return { ...genome, members: members.filter((_, index) => index !== random(members.length)) };
+      return { ...genome, members: members.filter((_, index) => index !== random.below(members.length)) };
     case 7:
-      return { ...genome, members: [...members, random(20) === 0 ? CONTEXT_WRONG : pick(random, MEMBERS)].slice(-40) };
+      return {
+        ...genome,
+        members: [...members, random.below(20) === 0 ? CONTEXT_WRONG : random.pick(MEMBERS)].slice(-40),
+      };
     default:
-      return { ...genome, bytes: Math.max(100, Math.round(genome.bytes * (0.5 + random(100) / 100))) };
+      return { ...genome, bytes: Math.max(100, Math.round(genome.bytes * (0.5 + random.below(100) / 100))) };
   }
 }
 

@@ -1,7 +1,8 @@
 import { once } from 'node:events';
 import { Worker } from 'node:worker_threads';
+import type { Random } from '@playline/testkit/random';
 import { type CostGateway, openCostGateway } from './gateway.ts';
-import { CODINGS, firstGenomes, type Genome, mutate, type Random, toBody } from './genome.ts';
+import { CODINGS, firstGenomes, type Genome, mutate, toBody } from './genome.ts';
 import { honestBody } from './honest.ts';
 
 /** A body may cost at most this many times as much as a typical valid one of its size. */
@@ -58,7 +59,7 @@ export async function searchCosts({ random, goesOn }: SearchOptions): Promise<Se
     await meter.warmUp(first);
     for (let bodies = 0; goesOn(bodies); bodies++) {
       seen.sort((one, other) => other.ratio - one.ratio).splice(200);
-      const parent = seen[random(Math.min(PARENTS, seen.length))]?.genome;
+      const parent = seen[random.below(Math.min(PARENTS, seen.length))]?.genome;
       const genome = first[bodies] ?? (parent === undefined ? null : steps(parent, random));
       if (genome !== null) seen.push(await meter.cost(genome, LOOKS));
     }
@@ -75,7 +76,7 @@ export async function searchCosts({ random, goesOn }: SearchOptions): Promise<Se
 
 function steps(genome: Genome, random: Random): Genome {
   let changed = genome;
-  for (let times = 1 + random(3); times > 0; times--) changed = mutate(changed, random);
+  for (let times = 1 + random.below(3); times > 0; times--) changed = mutate(changed, random);
   return changed;
 }
 

@@ -1,8 +1,8 @@
 import { EVENT_AGE_MAX_MS, EVENT_AHEAD_MAX_MS } from '@playline/contracts';
+import { createRandom } from '@playline/testkit/random';
 import { afterEach, expect, it, vi } from 'vitest';
 import { toAnswerText } from '../../../services/gateway/src/routes/messages/handler.ts';
 import { createBatchReader, type ReadBatch } from '../../../services/gateway/src/routes/messages/read-batch.ts';
-import { createRandom } from '../../../services/gateway/src/scan/test/fuzz-bodies.ts';
 import { firstGenomes, mutate, toBody } from './genome.ts';
 import { honestBody } from './honest.ts';
 
@@ -31,8 +31,8 @@ const first = firstGenomes();
 const genomes = [
   ...first,
   ...Array.from({ length: STEPS }, () => {
-    let genome = first[random(first.length)]!;
-    for (let times = 1 + random(6); times > 0; times--) genome = mutate(genome, random);
+    let genome = first[random.below(first.length)]!;
+    for (let times = 1 + random.below(6); times > 0; times--) genome = mutate(genome, random);
     return genome;
   }),
 ];

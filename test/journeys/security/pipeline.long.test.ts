@@ -40,15 +40,20 @@ function addressesOf({ kafka, redis, registry, clickhouse }: StackFile): Record<
   };
 }
 
-/** Runs a command of the operator with the settings of a deployment. */
-async function operate(args: readonly string[], settings: Record<string, string> = {}): Promise<string> {
+/** Runs a program of the checkout with the settings of a deployment. */
+async function runProgram(main: string, args: readonly string[], settings: Record<string, string> = {}) {
   const file = stack.file();
   if (file.security === undefined) throw new Error('the stack has no security');
   const env = { ...bareEnvironment(), ...addressesOf(file), ...securitySettings(file.security), ...settings };
-  const main = join(CHECKOUT, 'services', 'operator', 'src', 'main.ts');
-  const { stdout } = await promisify(execFile)(process.execPath, [main, ...args], { env, cwd: CHECKOUT });
+  const { stdout } = await promisify(execFile)(process.execPath, [join(CHECKOUT, main), ...args], {
+    env,
+    cwd: CHECKOUT,
+  });
   return stdout;
 }
+
+const operate = (args: readonly string[], settings?: Record<string, string>) =>
+  runProgram('services/operator/src/main.ts', args, settings);
 
 /** The broker reads its settings when it starts, which it does after it was killed. */
 function shortenLogins(): void {
@@ -119,7 +124,10 @@ describe('a pipeline whose stores need TLS and a login', () => {
       'production',
       '--yes',
     ];
-    expect(JSON.parse(await operate(['simulate', ...target, ...game]))).toMatchObject({ ok: true, differences: [] });
+    expect(JSON.parse(await runProgram('test/simulate/main.ts', [...target, ...game]))).toMatchObject({
+      ok: true,
+      differences: [],
+    });
   });
 
   it('reports to the operator which setting a store refuses, but not its value', async () => {

@@ -1,10 +1,10 @@
 import { createHash } from 'node:crypto';
 import { NodeFault, type RpcCall } from '@playline/chain';
 import type { MintTransactionRecord } from '@playline/contracts';
+import { createRandom } from '@playline/testkit/random';
 import { describe, expect, it } from 'vitest';
 import type { ChainHead } from '../ports.ts';
 import { findFate } from '../steps/settle-nonces.ts';
-import { createRandom } from '../test/random.ts';
 import type { Finality } from './chain-head.ts';
 import { createRpcNode } from './rpc-node.ts';
 

@@ -1,10 +1,10 @@
+import { createRandom } from '@playline/testkit/random';
 import { describe, expect, it } from 'vitest';
 import type { ChainNode } from '../ports.ts';
 import { ADDRESS, createWorld, DEPTH } from '../test/lane-world.ts';
 import { MemoryChain } from '../test/memory-chain.ts';
 import { MemoryNode } from '../test/memory-node.ts';
 import { CONTRACTS, SWORDS, toAddress } from '../test/mint-requests.ts';
-import { createRandom } from '../test/random.ts';
 
 /** A node that left the branch of the others after their first block. */
 function openFork(): MemoryNode {

@@ -1,11 +1,11 @@
 import type { MintRequestRecord, MintStateRecord } from '@playline/contracts';
+import type { Random } from '@playline/testkit/random';
 import { toAttemptKey } from '../lane/failed-attempts.ts';
 import { toReferenceKey } from '../lane/mint-ledger.ts';
 import type { PlacedRequest } from '../ports.ts';
 import { BAD_OWNER } from './memory-chain.ts';
 import type { MemoryMintLog } from './memory-mint-log.ts';
 import { ownerOf, POTIONS, SHIELDS, SIGNERS, SWORDS, toRequest } from './mint-requests.ts';
-import type { Random } from './random.ts';
 
 const REFERENCES_MAX = 400;
 
@@ -45,15 +45,15 @@ export class CampaignTraffic {
   request(): void {
     const random = this.#random;
     if (this.#made > REFERENCES_MAX) return;
-    const count = random.chance(0.05) ? 100 : 1 + random.integer(6);
+    const count = random.chance(0.05) ? 100 : 1 + random.below(6);
     const contract = random.pick([SWORDS, SHIELDS, POTIONS]);
     const byId = contract === POTIONS || random.chance(0.5);
-    const bad = random.chance(0.4) ? random.integer(count) : -1;
+    const bad = random.chance(0.4) ? random.below(count) : -1;
     for (let at = 0; at < count; at++) {
       // Some tokens are requested twice: the second request must fail, and alone.
-      const number = random.chance(0.03) ? random.integer(this.#made + 1) : this.#made;
-      const owner = at === bad ? BAD_OWNER : ownerOf(random.integer(contract === POTIONS ? 2 : 5));
-      const amount = contract === POTIONS ? String(1 + random.integer(9)) : null;
+      const number = random.chance(0.03) ? random.below(this.#made + 1) : this.#made;
+      const owner = at === bad ? BAD_OWNER : ownerOf(random.below(contract === POTIONS ? 2 : 5));
+      const amount = contract === POTIONS ? String(1 + random.below(9)) : null;
       const asset = { contract, owner, tokenId: byId ? String(number) : null, amount };
       this.#append(`reference ${this.#made}`, asset);
       // Two signers get the same request, as while a collection changes its signer.

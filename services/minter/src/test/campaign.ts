@@ -1,4 +1,5 @@
 import { activityIdOf } from '@playline/chain';
+import { createRandom, type Random } from '@playline/testkit/random';
 import { createNodeChoice } from '../chain/node-choice.ts';
 import { LaneOver } from '../lane/lane-over.ts';
 import { MintLane } from '../lane/mint-lane.ts';
@@ -9,7 +10,6 @@ import { MemoryChain } from './memory-chain.ts';
 import { MemoryMintLog } from './memory-mint-log.ts';
 import { createMemorySigner, MemoryNode } from './memory-node.ts';
 import { CHAIN, CONTRACTS, SIGNERS, toAddress } from './mint-requests.ts';
-import { createRandom, type Random } from './random.ts';
 
 /** Longer than the deepest reorganisation of a run. */
 const DEPTH = 32;
@@ -116,13 +116,13 @@ class Campaign {
   }
 
   #release(): void {
-    const [step] = this.#waiting.splice(this.random.integer(this.#waiting.length), 1);
+    const [step] = this.#waiting.splice(this.random.below(this.#waiting.length), 1);
     if (step === undefined) this.#passTime();
     else step.go();
   }
 
   #passTime(): void {
-    this.#nowMs += this.random.integer(4_000);
+    this.#nowMs += this.random.below(4_000);
     if (!this.node.isAway) this.node.mine(() => this.#isCalm || this.random.chance(0.9));
     this.#highest = Math.max(this.#highest, this.chain.head.number);
   }
@@ -149,7 +149,7 @@ class Campaign {
       'nonce spent by a stranger': () => this.#spendNonce(seat),
       takeover: () => this.#start(seat),
       'offsets go back': () => {
-        seat.committed = Math.max(0, seat.committed - random.integer(30));
+        seat.committed = Math.max(0, seat.committed - random.below(30));
         this.#start(seat);
       },
     };
@@ -171,11 +171,11 @@ class Campaign {
   #reorganise(): void {
     const { chain, node, random } = this;
     // A killed node may have shortened the chain already, but a final block stays.
-    const count = Math.min(1 + random.integer(REORG_MAX), chain.head.number - Math.max(1, this.#highest - DEPTH));
+    const count = Math.min(1 + random.below(REORG_MAX), chain.head.number - Math.max(1, this.#highest - DEPTH));
     if (count < 1) return;
     const left = chain.leave(count);
     if (random.chance(0.5)) node.putBack(left.filter(() => random.chance(0.7)));
-    const blocks = random.integer(count + 2);
+    const blocks = random.below(count + 2);
     for (let at = 0; at < blocks; at++) node.mine(() => random.chance(0.5));
     this.#highest = Math.max(this.#highest, chain.head.number);
   }
@@ -210,7 +210,7 @@ class Campaign {
     });
     let at = committed;
     for (;;) {
-      const batch = this.traffic.requestsOf(lane.signer).slice(at, at + 1 + this.random.integer(150));
+      const batch = this.traffic.requestsOf(lane.signer).slice(at, at + 1 + this.random.below(150));
       // As in a real process, requests arrive during a turn.
       const taking = batch.length > 0 ? this.#takeBatch(of, minting, batch) : at;
       const turning = minting.turn().catch((fault) => {

@@ -1,9 +1,9 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { MintRequestRecord } from '@playline/contracts';
 import type { ServiceProcess } from '@playline/testkit';
+import { createRandom, type Random } from '@playline/testkit/random';
 import { ownerOf } from './mint-requests.ts';
 import { type Minting, toTokens } from './open-minting.ts';
-import { createRandom, type Random } from './random.ts';
 
 /** Result of a storm. */
 export interface StormReport {
@@ -40,7 +40,7 @@ export async function runStorm(minting: Minting, seed: number): Promise<StormRep
       const some = toRequests(minting, random, `seed ${seed} round ${round}`);
       await minting.publish(some);
       requests += some.length;
-      await delay(random.integer(PAUSE_MAX_MS));
+      await delay(random.below(PAUSE_MAX_MS));
       const what = await strike(minting, minters, random);
       struck[what] = (struck[what] ?? 0) + 1;
     }
@@ -108,16 +108,16 @@ async function strike({ chain }: Minting, minters: Minters, random: Random): Pro
       await minters.start();
     },
     'minter doubled': () => minters.double(),
-    'minter frozen': () => minters.freeze(random.integer(5_000)),
+    'minter frozen': () => minters.freeze(random.below(5_000)),
     'blocks replaced': async () => {
-      const depth = 1 + random.integer(REORG_MAX);
+      const depth = 1 + random.below(REORG_MAX);
       // A node that was just started again has nothing to replace.
       if ((await chain.replaceableBlocks()) === 0) await chain.mine();
       await chain.reorg(Math.min(depth, await chain.replaceableBlocks()));
     },
     'node killed': async () => {
       await chain.kill();
-      await delay(random.integer(1_000));
+      await delay(random.below(1_000));
       await chain.restart();
     },
   };
@@ -129,13 +129,12 @@ async function strike({ chain }: Minting, minters: Minters, random: Random): Pro
 /** Random requests of both collections; those for NOBODY must fail. */
 function toRequests({ contracts }: Minting, random: Random, name: string): Request[] {
   const { erc721, erc1155 } = contracts;
-  const count = 1 + random.integer(REQUESTS_MAX);
+  const count = 1 + random.below(REQUESTS_MAX);
   return Array.from({ length: count }, (_, at) => {
     const referenceId = `${name} asset ${at}`;
-    const owner = random.chance(0.1) ? NOBODY : ownerOf(random.integer(4));
-    const tokenId = String(random.integer(2 ** 30));
-    if (random.chance(0.3))
-      return { contract: erc1155, referenceId, owner, tokenId, amount: `${1 + random.integer(5)}` };
+    const owner = random.chance(0.1) ? NOBODY : ownerOf(random.below(4));
+    const tokenId = String(random.below(2 ** 30));
+    if (random.chance(0.3)) return { contract: erc1155, referenceId, owner, tokenId, amount: `${1 + random.below(5)}` };
     return { contract: erc721, referenceId, owner, tokenId: random.chance(0.5) ? tokenId : null };
   });
 }

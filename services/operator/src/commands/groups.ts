@@ -26,7 +26,6 @@ export interface CommandParts {
 /** Every command, in the order of the overview. */
 export const createCommandGroups = (parts: CommandParts): readonly CommandGroup[] => [
   ...createAccessGroups(parts),
-  { names: ['simulate'], load: () => loadSimulate(parts) },
   ...createTableGroups(parts),
   ...createTopicGroups(parts),
 ];
@@ -46,20 +45,6 @@ function createAccessGroups({ config, addresses, stores, folder }: CommandParts)
     { names: ['mints'], load: async () => [await mints()] },
     { names: ['identity', 'consent', 'rebuild'], load: loadIdentity },
   ];
-}
-
-async function loadSimulate({ config, addresses, stores, folder, stop }: CommandParts): Promise<Command[]> {
-  const { createSimulateCommand } = await import('./simulate.ts');
-  const { createImportSources } = await import('./feed-commands.ts');
-  const command = createSimulateCommand({
-    headerPrefix: config.HTTP_HEADER_PREFIX,
-    folder,
-    chain: { sources: createImportSources(stores, config.TOPIC_PREFIX), chainApi: addresses.chainApi },
-    mint: { ...addresses, createNode: stores.createNode, createAskNode: stores.createAsk },
-    clickhouse: config.CLICKHOUSE_URL === undefined ? undefined : addresses.clickhouse(),
-    stop,
-  });
-  return [command];
 }
 
 /** The commands about tables of ClickHouse. */

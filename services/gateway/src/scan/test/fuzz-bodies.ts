@@ -1,16 +1,6 @@
+import type { Random } from '@playline/testkit/random';
 import { ODD_PLACES, ODD_VALUES, oddMessage } from './odd-values.ts';
 import { SAMPLE_KINDS, sampleMessage } from './sample-messages.ts';
-
-/** A repeatable source of numbers (mulberry32). */
-export function createRandom(seed: number): (below: number) => number {
-  let state = seed >>> 0;
-  return (below) => {
-    state = (state + 0x6d2b79f5) >>> 0;
-    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
-    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
-    return Math.floor((((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32) * below);
-  };
-}
 
 /** Texts to insert at wrong places: grammar, known keys with odd values, repeated keys, escapes, spaces, length. */
 const TOKENS: readonly string[] = [
@@ -116,12 +106,12 @@ const TOKENS: readonly string[] = [
   '"locale":"x\\u00e9",',
 ];
 
-function damageOnce(text: string, random: (below: number) => number): string {
-  const at = random(text.length);
-  const token = TOKENS[random(TOKENS.length)]!;
-  switch (random(7)) {
+function damageOnce(text: string, { below }: Random): string {
+  const at = below(text.length);
+  const token = TOKENS[below(TOKENS.length)]!;
+  switch (below(7)) {
     case 0:
-      return text.slice(0, at) + text.slice(at + 1 + random(3));
+      return text.slice(0, at) + text.slice(at + 1 + below(3));
     case 1:
       return text.slice(0, at) + token + text.slice(at);
     case 2:
@@ -149,34 +139,35 @@ function damageOnce(text: string, random: (below: number) => number): string {
 }
 
 /** Other spellings of an existing id, and invalid ids. */
-function twinId(id: unknown, random: (below: number) => number): unknown {
+function twinId(id: unknown, { below }: Random): unknown {
   const text = String(id);
-  return [text, text.toUpperCase(), text, 'no-uuid', 'NO-uuid', '', ' ', null, 7, [7]][random(10)];
+  return [text, text.toUpperCase(), text, 'no-uuid', 'NO-uuid', '', ' ', null, 7, [7]][below(10)];
 }
 
 /**
  * A batch of one to six sample messages with up to three faults, sometimes with twins, a random byte, an element that
  * is not a message, or a message or object that is too large.
  */
-export function damagedBody(random: (below: number) => number, nowMs: number): Buffer {
-  const first = random(SAMPLE_KINDS);
-  const messages = Array.from({ length: 1 + random(6) }, (_, index) => sampleMessage(first + index, nowMs));
-  for (let times = random(4); times > 1; times--) {
-    const at = random(messages.length);
-    const value = ODD_VALUES[random(ODD_VALUES.length)];
-    messages[at] = oddMessage(messages[at]!, ODD_PLACES[random(ODD_PLACES.length)]!, value);
+export function damagedBody(random: Random, nowMs: number): Buffer {
+  const { below } = random;
+  const first = below(SAMPLE_KINDS);
+  const messages = Array.from({ length: 1 + below(6) }, (_, index) => sampleMessage(first + index, nowMs));
+  for (let times = below(4); times > 1; times--) {
+    const at = below(messages.length);
+    const value = ODD_VALUES[below(ODD_VALUES.length)];
+    messages[at] = oddMessage(messages[at]!, ODD_PLACES[below(ODD_PLACES.length)]!, value);
   }
-  if (random(4) === 0) {
-    for (let times = 1 + random(3); times > 0; times--) {
-      const messageId = twinId(messages[random(messages.length)]!.messageId, random);
-      messages[random(messages.length)]!.messageId = messageId;
+  if (below(4) === 0) {
+    for (let times = 1 + below(3); times > 0; times--) {
+      const messageId = twinId(messages[below(messages.length)]!.messageId, random);
+      messages[below(messages.length)]!.messageId = messageId;
     }
   }
-  if (random(40) === 0) messages[0]!.traits = { long: 'x'.repeat(32_000 + random(1000)) };
-  const elements: unknown[] = random(10) === 0 ? [...messages, ODD_VALUES[random(ODD_VALUES.length)]] : messages;
-  let text = JSON.stringify({ messages: elements }, null, random(8) === 0 ? 1 : 0);
-  for (let times = random(4); times > 0; times--) text = damageOnce(text, random);
+  if (below(40) === 0) messages[0]!.traits = { long: 'x'.repeat(32_000 + below(1000)) };
+  const elements: unknown[] = below(10) === 0 ? [...messages, ODD_VALUES[below(ODD_VALUES.length)]] : messages;
+  let text = JSON.stringify({ messages: elements }, null, below(8) === 0 ? 1 : 0);
+  for (let times = below(4); times > 0; times--) text = damageOnce(text, random);
   const body = Buffer.from(text);
-  if (random(20) === 0) body[random(body.length)] = random(256);
+  if (below(20) === 0) body[below(body.length)] = below(256);
   return body;
 }

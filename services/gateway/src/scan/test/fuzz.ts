@@ -1,6 +1,7 @@
 import { pathToFileURL } from 'node:url';
 import { parseArgs } from 'node:util';
 import { EVENT_AGE_MAX_MS, EVENT_AHEAD_MAX_MS, judgeBatch, type TimeWindow } from '@playline/contracts';
+import { createRandom } from '@playline/testkit/random';
 import { createBatchEncoder } from '../../record/encode-batch.ts';
 import type { EncodedRecord } from '../../record/envelope.ts';
 import { encodeByCodec, type KeyOf } from '../../test/expected-records.ts';
@@ -9,7 +10,7 @@ import type { Fault } from '../faults.ts';
 import { judgeScanned } from '../judge.ts';
 import { SOUND } from '../ranges.ts';
 import { type ReadDocument, readDocument, toReadableJson } from './document.ts';
-import { createRandom, damagedBody } from './fuzz-bodies.ts';
+import { damagedBody } from './fuzz-bodies.ts';
 
 /**
  * Differential fuzz of the scan against the contract. For every body both must agree on the whole body and on each

@@ -1,0 +1,200 @@
+import { createDeck, type Random } from '@playline/testkit/random';
+import type { Run } from '../run.ts';
+import type { Contract, MadeActivity } from './activities.ts';
+import { createMaker, type Made, type Maker } from './maker.ts';
+
+/** An invalid line, and how each text of its refusal begins: one text for each fault. */
+export interface BrokenLine {
+  readonly text: string;
+  readonly refusal: readonly string[];
+}
+
+type Damage = (activity: MadeActivity) => BrokenLine;
+
+/** With members that the types do not allow. */
+function damaged(activity: MadeActivity, change: object, ...refusal: string[]): BrokenLine {
+  return { text: JSON.stringify({ ...activity, ...change }), refusal };
+}
+
+const personOf = ({ details }: MadeActivity) => (details.to === undefined ? 'from' : 'to');
+/** Changes a sale of one asset: with assets of two contracts there would be one more fault. */
+const withAsset = ({ details }: MadeActivity, change: object) => {
+  const { asset } = details;
+  const changed = Array.isArray(asset) ? [{ ...asset[0], ...change }] : { ...asset, ...change };
+  return { details: { ...details, asset: changed } };
+};
+const assetPath = ({ details }: MadeActivity) => (Array.isArray(details.asset) ? 'details.asset.0' : 'details.asset');
+const PLACE = { transaction_hash: `0x${'5'.repeat(64)}`, block_number: '1', transaction_index: '0', log_index: null };
+
+/** Every rule of the import that a careless exporter may break. */
+const DAMAGES: readonly Damage[] = [
+  () => ({ text: '{"half":', refusal: ['is no JSON'] }),
+  () => ({ text: '[]', refusal: ['message'] }),
+  (activity) => damaged(activity, { id: activity.id.slice(1) }, 'id'),
+  (activity) => damaged(activity, { id: undefined }, 'id'),
+  (activity) => damaged(activity, { chain: { id: 'eip155:1', name: activity.chain } }, 'chain'),
+  (activity) => damaged(activity, { chain: 'Some Chain', indexed_at: 'yesterday' }, 'chain', 'indexed_at'),
+  (activity) => damaged(activity, { type: 'gift' }, 'type'),
+  (activity) => damaged(activity, { indexed_at: '2026-02-30T00:00:00Z' }, 'indexed_at'),
+  (activity) => damaged(activity, { details: null }, 'details'),
+  (activity) => damaged(activity, { blockchain_metadata: undefined }, 'blockchain_metadata'),
+  (activity) =>
+    damaged(
+      activity,
+      { blockchain_metadata: { ...PLACE, block_number: '007', log_index: '-1' } },
+      'blockchain_metadata.block_number',
+      'blockchain_metadata.log_index',
+    ),
+  (activity) => {
+    const name = personOf(activity);
+    return damaged(activity, { details: { ...activity.details, [name]: '0x12' } }, `details.${name}`);
+  },
+  (activity) =>
+    damaged(activity, withAsset(activity, { contract_type: 'ERC404' }), `${assetPath(activity)}.contract_type`),
+  (activity) =>
+    damaged(activity, withAsset(activity, { contract_address: '0x' }), `${assetPath(activity)}.contract_address`),
+];
+
+/**
+ * Creates the maker of broken lines, from activities that never happened. Each damage comes once before any repeats.
+ */
+export function createBreak(random: Random): (activity: MadeActivity) => BrokenLine {
+  const draw = createDeck(random, DAMAGES);
+  return (activity) => draw()(activity);
+}
+
+/** A line of the import, and its expected result. */
+export interface TrafficLine {
+  readonly text: string;
+  /** Number of the activity in the run, part of its id. A broken line has its own, which must never be served. */
+  readonly sequence: number;
+  /** What is served of it; null: it must be refused. */
+  readonly activity: MadeActivity | null;
+  /** How each text of the refusal begins; empty when the line is valid. */
+  readonly refusal: readonly string[];
+}
+
+export interface Traffic {
+  /** The most active first. */
+  readonly contracts: readonly Contract[];
+  /** Lines for one import, in order, sometimes none; null when all activities were returned. */
+  next(nowMs: number): TrafficLine[] | null;
+}
+
+export interface TrafficOptions {
+  readonly run: Run;
+  /** Name of the chain. */
+  readonly chain: string;
+  /** Number of activities; later versions and broken lines are extra. */
+  readonly activitiesMax: number;
+  /** Share of broken lines. */
+  readonly brokenShare: number;
+}
+
+/** Share of lines that are later versions of earlier activities. */
+const CORRECTED_SHARE = 0.08;
+/** Share of activities with a later version in the same import, which then publishes only that one. */
+const CORRECTED_AT_ONCE_SHARE = 0.01;
+/** Share of broken lines that would change a constant member. */
+const FORBIDDEN_SHARE = 0.1;
+/** Shares of activities that are indexed long after their block, and that are sent with addresses in upper case. */
+const LATE_SHARE = 0.02;
+const UPPER_CASE_SHARE = 0.2;
+const LATE_LINES_MAX = 1_500;
+/** Number of latest activities that may get a later version. */
+const REMEMBERED_MAX = 2_000;
+
+/**
+ * The history of a chain as lines of an import. The same seed gives the same history, except for ids, addresses and
+ * times.
+ */
+export function createTraffic({ run, chain, activitiesMax, brokenShare }: TrafficOptions): Traffic {
+  const maker = createMaker(run, chain);
+  const { random, contracts } = maker;
+  const memory = createMemory(maker);
+  const flow = createFlow(maker, activitiesMax);
+  const damage = createBreak(random);
+  const toLine = ({ sequence, activity }: Made): TrafficLine => {
+    const text = JSON.stringify(activity);
+    return { text: random.chance(UPPER_CASE_SHARE) ? inUpperCase(text) : text, sequence, activity, refusal: [] };
+  };
+  const sendBroken = (): TrafficLine[] => {
+    if (random.chance(FORBIDDEN_SHARE)) {
+      const line = toLine(memory.correct(memory.drawPlace()));
+      return [line, toForbidden(line)];
+    }
+    const { sequence, activity } = maker.toStranger(memory.at(memory.drawPlace()));
+    return [{ ...damage(activity), sequence, activity: null }];
+  };
+  const sendNew = (nowMs: number): TrafficLine[] => {
+    const next = flow.next();
+    if (next === null) return [];
+    const indexed = maker.index(next, nowMs);
+    const place = memory.add(indexed);
+    const line = toLine(indexed);
+    return random.chance(CORRECTED_AT_ONCE_SHARE) ? [line, toLine(memory.correct(place))] : [line];
+  };
+  return {
+    contracts,
+    next: (nowMs) => {
+      if (flow.isOver) return null;
+      if (memory.isEmpty) return sendNew(nowMs);
+      if (random.chance(brokenShare)) return sendBroken();
+      return random.chance(CORRECTED_SHARE) ? [toLine(memory.correct(memory.drawPlace()))] : sendNew(nowMs);
+    },
+  };
+}
+
+/** Activities in the order in which they are indexed: that of their blocks, except for late ones. */
+function createFlow({ make, random }: Maker, activitiesMax: number) {
+  const late: { readonly dueAt: number; readonly made: Made }[] = [];
+  let count = 0;
+  return {
+    get isOver() {
+      return count === activitiesMax && late.length === 0;
+    },
+    /** Null when the next one is late. */
+    next: (): Made | null => {
+      if (late.length > 0 && (count === activitiesMax || late[0]!.dueAt <= count)) return late.shift()!.made;
+      count++;
+      const made = make();
+      if (!random.chance(LATE_SHARE)) return made;
+      late.push({ dueAt: count + random.integer(20, LATE_LINES_MAX), made });
+      late.sort((one, other) => one.dueAt - other.dueAt);
+      return null;
+    },
+  };
+}
+
+/** The latest versions of the latest activities, by index. */
+function createMemory({ correct, random }: Maker) {
+  const remembered: Made[] = [];
+  return {
+    get isEmpty() {
+      return remembered.length === 0;
+    },
+    add: (made: Made): number => {
+      if (remembered.length < REMEMBERED_MAX) return remembered.push(made) - 1;
+      const place = random.integer(0, REMEMBERED_MAX - 1);
+      remembered[place] = made;
+      return place;
+    },
+    drawPlace: () => random.integer(0, remembered.length - 1),
+    at: (place: number): Made => remembered[place]!,
+    /** Makes and remembers the next version. */
+    correct: (place: number): Made => {
+      const made = correct(remembered[place]!);
+      remembered[place] = made;
+      return made;
+    },
+  };
+}
+
+function toForbidden({ activity, sequence }: TrafficLine): TrafficLine {
+  const text = JSON.stringify({ ...activity, indexed_at: '2020-01-01T00:00:00.000000Z' });
+  return { text, sequence, activity: null, refusal: ['indexed_at would be changed'] };
+}
+
+/** Addresses and hashes as some exporters write them. */
+const inUpperCase = (text: string) =>
+  text.replace(/"0x[0-9a-f]{40,64}"/g, (quoted) => quoted.toUpperCase().replace('0X', '0x'));

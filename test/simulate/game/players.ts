@@ -1,0 +1,319 @@
+import type { IdentityType, Surface } from '@playline/contracts';
+import { createDeck, type Random } from '@playline/testkit/random';
+import type { Run } from '../run.ts';
+import type { Identity } from './persons.ts';
+
+/** How a client writes a time: number of fraction digits, and `Z` or an offset in minutes. */
+export interface TimeStyle {
+  readonly digits: number;
+  readonly offsetMinutes: number | 'Z';
+}
+
+/** Formats a time by RFC 3339; digits beyond milliseconds are random, as from a finer clock. */
+export function formatTimestamp(timeMs: number, style: TimeStyle, random: Random): string {
+  const shift = style.offsetMinutes === 'Z' ? 0 : style.offsetMinutes;
+  const iso = new Date(timeMs + shift * 60_000).toISOString();
+  const seconds = iso.slice(0, 19);
+  const finer = Array.from({ length: 6 }, () => random.integer(0, 9)).join('');
+  const fraction = `${iso.slice(20, 23)}${finer}`.slice(0, style.digits);
+  return `${seconds}${style.digits === 0 ? '' : `.${fraction}`}${formatOffset(style.offsetMinutes)}`;
+}
+
+function formatOffset(offset: TimeStyle['offsetMinutes']): string {
+  if (offset === 'Z') return 'Z';
+  const minutes = Math.abs(offset);
+  const two = (value: number) => String(value).padStart(2, '0');
+  return `${offset < 0 ? '-' : '+'}${two(Math.floor(minutes / 60))}:${two(minutes % 60)}`;
+}
+
+const DAY_MS = 24 * 60 * 60 * 1000;
+const HOUR_MS = 60 * 60 * 1000;
+/** A day within the 30 that are accepted, so that a batch resent for minutes is still accepted. */
+const LATE_MAX_MS = 29 * DAY_MS;
+/** An hour within the 24 that are accepted. */
+const AHEAD_MAX_MS = 23 * HOUR_MS;
+
+/**
+ * How long before now (negative: after) the events of one batch happened: most just now, some from a queue that was
+ * offline for hours or weeks, a few from a device whose clock is ahead.
+ */
+export function pickDelayMs(random: Random): number {
+  const draw = random.next();
+  if (draw < 0.88) return random.integer(0, 30_000);
+  if (draw < 0.95) return random.integer(HOUR_MS, DAY_MS);
+  if (draw < 0.99) return random.integer(DAY_MS, LATE_MAX_MS);
+  return -random.integer(HOUR_MS, AHEAD_MAX_MS);
+}
+
+/** `context` of a message; page members are added message by message. */
+export type Context = Record<string, string | number | null>;
+
+const LOCALES = [
+  { locale: 'en-US', timezone: 'America/New_York', offsetMinutes: -300 },
+  { locale: 'de-DE', timezone: 'Europe/Berlin', offsetMinutes: 60 },
+  { locale: 'pt-BR', timezone: 'America/Sao_Paulo', offsetMinutes: -180 },
+  { locale: 'ja-JP', timezone: 'Asia/Tokyo', offsetMinutes: 540 },
+  { locale: 'hi-IN', timezone: 'Asia/Kolkata', offsetMinutes: 330 },
+  { locale: 'ko-KR', timezone: 'Asia/Seoul', offsetMinutes: 540 },
+] as const;
+
+const BROWSERS = [
+  'Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/141.0.0.0 Safari/537.36',
+  'Mozilla/5.0 (Macintosh; Intel Mac OS X 10_15_7) AppleWebKit/605.1.15 (KHTML, like Gecko) Version/18.5 Safari/605.1.15',
+  'Mozilla/5.0 (X11; Linux x86_64; rv:143.0) Gecko/20100101 Firefox/143.0',
+  'Mozilla/5.0 (iPhone; CPU iPhone OS 18_5 like Mac OS X) AppleWebKit/605.1.15 (KHTML, like Gecko) Version/18.5 Mobile/15E148 Safari/604.1',
+] as const;
+
+const ENGINES = {
+  unity: ['UnityPlayer/6000.0.42f1 (UnityWebRequest/1.0, libcurl/8.10.1)', 'UnityPlayer/2022.3.60f1 (Android 15)'],
+  unreal: ['Outlands/++UE5+Release-5.5-CL-40574608 Windows/10.0.26100.1.256.64bit', 'Outlands/++UE5+Release-5.4 Linux'],
+} as const;
+
+const LIBRARIES: Record<Surface, { library: string; versions: readonly string[] }> = {
+  web: { library: 'audience-web', versions: ['2.4.1', '2.5.0'] },
+  pixel: { library: 'audience-pixel', versions: ['1.9.3'] },
+  unity: { library: 'audience-unity', versions: ['0.8.0', '0.9.2'] },
+  unreal: { library: 'audience-unreal', versions: ['0.5.1', '0.6.0'] },
+};
+
+const SCREENS = ['1920x1080', '2560x1440', '3840x2160', '390x844', '1280x800'] as const;
+
+/** The constant part of a device's context, and how the device writes its times. */
+export function createContext(surface: Surface, random: Random): { context: Context; timeStyle: TimeStyle } {
+  const place = random.pick(LOCALES);
+  const { library, versions } = LIBRARIES[surface];
+  const context: Context = {
+    library,
+    libraryVersion: random.pick(versions),
+    userAgent: surface === 'unity' || surface === 'unreal' ? random.pick(ENGINES[surface]) : random.pick(BROWSERS),
+    locale: place.locale,
+    timezone: place.timezone,
+    screen: random.pick(SCREENS),
+  };
+  if (surface !== 'pixel') context.screenDensity = random.pick([1, 1.5, 2, 2.625, 3]);
+  if (surface === 'web' || surface === 'pixel') context.browserLanguage = place.locale;
+  return { context, timeStyle: pickTimeStyle(surface, place.offsetMinutes, random) };
+}
+
+/** Browsers write `toISOString`; .NET's round-trip format has 7 digits and may carry the local offset. */
+function pickTimeStyle(surface: Surface, offsetMinutes: number, random: Random): TimeStyle {
+  if (surface === 'unity') return { digits: 7, offsetMinutes: random.chance(0.5) ? 'Z' : offsetMinutes };
+  if (surface === 'unreal')
+    return { digits: random.pick([0, 3]), offsetMinutes: random.chance(0.8) ? 'Z' : offsetMinutes };
+  return { digits: 3, offsetMinutes: 'Z' };
+}
+
+const PAGES = [
+  { path: '/', title: 'Outlands: the frontier is open' },
+  { path: '/play', title: 'Play now' },
+  { path: '/store/skins', title: 'Store: skins' },
+  { path: '/leaderboard', title: 'Leaderboard' },
+  { path: '/news/season-4-patch-notes', title: 'Season 4 patch notes' },
+] as const;
+const REFERRERS = ['', 'https://www.example.com/search?q=outlands+game', 'https://social.example/outlands'] as const;
+
+/** Members of `context` that describe a page; title and referrer may be empty, as in browsers. */
+export function pickPage(random: Random): Context {
+  const page = random.pick(PAGES);
+  const campaign = random.chance(0.3) ? `?utm_source=newsletter&utm_campaign=season-4&click=${random.hex(24)}` : '';
+  return {
+    pageUrl: `https://outlands.example${page.path}${campaign}`,
+    pagePath: page.path,
+    pageReferrer: random.pick(REFERRERS),
+    pageTitle: random.chance(0.9) ? page.title : '',
+  };
+}
+
+/** How a client names its user in messages other than identify: not at all, typed or untyped. */
+export type UserStyle = 'none' | 'typed' | 'untyped';
+
+export interface Device {
+  readonly surface: Surface;
+  readonly deviceId: string;
+  readonly context: Context;
+  readonly timeStyle: TimeStyle;
+  readonly userStyle: UserStyle;
+  anonymousId: string;
+  sessionId: string;
+  user: Identity | null;
+}
+
+/** One step of a household's story; each gives at most one link fact. */
+export type Scene =
+  | { readonly act: 'login'; readonly device: number; readonly user: number }
+  | { readonly act: 'identify'; readonly device: number; readonly user: Identity }
+  | { readonly act: 'logout'; readonly device: number }
+  | { readonly act: 'reinstall'; readonly device: number }
+  | { readonly act: 'alias'; readonly from: Identity; readonly to: Identity };
+
+/**
+ * People and devices whose identities may be linked; no identity of one household occurs in another. Its batches are
+ * sent one after the other, so that its link facts are published in the order of its story.
+ */
+export interface Household {
+  readonly index: number;
+  readonly recipe: string;
+  readonly devices: Device[];
+  readonly users: Identity[];
+  /** Remaining scenes, in order. */
+  readonly story: Scene[];
+}
+
+interface Recipe {
+  readonly name: string;
+  readonly surfaces: readonly (Surface | 'any')[];
+  readonly users: readonly (IdentityType | 'untyped' | 'any' | 'same text')[];
+  readonly players: number;
+  story(users: readonly Identity[], random: Random): Scene[];
+}
+
+const login = (device: number, user: number): Scene => ({ act: 'login', device, user });
+const logout = (device: number): Scene => ({ act: 'logout', device });
+const alias = (from: Identity, to: Identity): Scene => ({ act: 'alias', from, to });
+
+const BLOCKED_IDS = [
+  'guest',
+  'Anonymous',
+  'undefined',
+  'NULL',
+  '"null"',
+  '0',
+  '[object Object]',
+  '00000000-0000-0000-0000-000000000000',
+];
+
+const RECIPES: readonly Recipe[] = [
+  { name: 'never logs in', surfaces: ['any'], users: [], players: 1, story: () => [] },
+  { name: 'logs in', surfaces: ['any'], users: ['any'], players: 1, story: () => [login(0, 0)] },
+  { name: 'logs in untyped', surfaces: ['any'], users: ['untyped'], players: 1, story: () => [login(0, 0)] },
+  {
+    name: 'two devices of one person',
+    surfaces: ['web', 'unity'],
+    users: ['any'],
+    players: 1,
+    story: () => [login(0, 0), login(1, 0), { act: 'reinstall', device: 1 }, login(1, 0)],
+  },
+  {
+    name: 'pixel before the game',
+    surfaces: ['pixel', 'unreal'],
+    users: ['email'],
+    players: 1,
+    story: () => [login(0, 0), login(1, 0)],
+  },
+  {
+    name: 'accounts linked by alias',
+    surfaces: ['unreal', 'web', 'unity'],
+    users: ['steam', 'passport'],
+    players: 1,
+    story: ([steam, passport]) => [login(0, 0), login(1, 1), alias(steam!, passport!), login(2, 1)],
+  },
+  {
+    name: 'alias before any login',
+    surfaces: ['unity', 'any'],
+    users: ['epic', 'passport'],
+    players: 1,
+    story: ([epic, passport]) => [alias(epic!, passport!), login(0, 0), login(1, 1)],
+  },
+  {
+    name: 'shared device',
+    surfaces: ['web', 'any'],
+    users: ['passport', 'passport'],
+    players: 2,
+    story: () => [login(0, 0), logout(0), login(0, 1), login(1, 1), logout(0), login(0, 0), login(1, 0)],
+  },
+  {
+    name: 'shared device, untyped',
+    surfaces: ['unity'],
+    users: ['untyped', 'untyped'],
+    players: 2,
+    story: () => [login(0, 0), logout(0), login(0, 1)],
+  },
+  {
+    name: 'alias of two known users',
+    surfaces: ['any', 'any'],
+    users: ['passport', 'passport'],
+    players: 2,
+    story: ([one, two]) => [login(0, 0), login(1, 1), alias(one!, two!), login(0, 0)],
+  },
+  {
+    name: 'one text under two types',
+    surfaces: ['any', 'any'],
+    users: ['passport', 'same text'],
+    players: 2,
+    story: () => [login(0, 0), login(1, 1)],
+  },
+  {
+    name: 'sends a blocked user id',
+    surfaces: ['any'],
+    users: ['google'],
+    players: 1,
+    story: ([user], random) => [
+      { act: 'identify', device: 0, user: { kind: 'untyped', id: random.pick(BLOCKED_IDS) } },
+      login(0, 0),
+      alias({ kind: 'custom', id: random.pick(BLOCKED_IDS) }, user!),
+    ],
+  },
+];
+
+const SURFACE_CHOICES: readonly Surface[] = ['web', 'web', 'unity', 'unreal', 'pixel'];
+const USER_KINDS: readonly IdentityType[] = [
+  'passport',
+  'steam',
+  'epic',
+  'google',
+  'apple',
+  'discord',
+  'email',
+  'custom',
+];
+
+/** An id in the format of its provider, unique to the run and to `number`. */
+export function toUserId(kind: Identity['kind'], run: Run, number: number): string {
+  if (kind === 'email') return `player.${number}@${run.tag}.example`;
+  if (kind === 'steam' || kind === 'discord')
+    return `7${Number.parseInt(run.tag, 16)}${String(number).padStart(6, '0')}`;
+  if (kind === 'passport') return `email|${run.tag}${number.toString(16).padStart(8, '0')}`;
+  return `${kind}-${run.tag}-${number}`;
+}
+
+/** An anonymous id as browsers and engines generate it: a UUID, here with the run's tag inside. */
+export function toAnonymousId(run: Run, random: Random): string {
+  return `${random.hex(8)}-${random.hex(4)}-4${random.hex(3)}-a${random.hex(3)}-${run.tag}`;
+}
+
+function createDevice(surface: Surface, run: Run, random: Random): Device {
+  const { context, timeStyle } = createContext(surface, random);
+  const styles: readonly UserStyle[] = surface === 'pixel' ? ['none'] : ['none', 'typed', 'typed', 'untyped'];
+  return {
+    surface,
+    deviceId: `device-${random.hex(16)}`,
+    context,
+    timeStyle,
+    userStyle: random.pick(styles),
+    anonymousId: toAnonymousId(run, random),
+    sessionId: random.hex(32),
+    user: null,
+  };
+}
+
+/** Households with at least `players` players in total; every recipe comes once before any repeats. */
+export function createHouseholds(players: number, run: Run, random: Random): Household[] {
+  const draw = createDeck(random, RECIPES);
+  const households: Household[] = [];
+  let userNumber = 0;
+  for (let living = 0; living < players; ) {
+    const recipe = draw();
+    living += recipe.players;
+    const users: Identity[] = [];
+    for (const wanted of recipe.users) {
+      const kind = wanted === 'any' ? random.pick(USER_KINDS) : wanted === 'same text' ? 'custom' : wanted;
+      users.push({ kind, id: wanted === 'same text' ? users[0]!.id : toUserId(kind, run, userNumber++) });
+    }
+    const devices = recipe.surfaces.map((surface) =>
+      createDevice(surface === 'any' ? random.pick(SURFACE_CHOICES) : surface, run, random),
+    );
+    const story = recipe.story(users, random);
+    households.push({ index: households.length, recipe: recipe.name, devices, users, story });
+  }
+  return households;
+}

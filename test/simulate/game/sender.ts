@@ -1,0 +1,289 @@
+import { brotliCompressSync, constants, deflateSync, gzipSync, zstdCompressSync } from 'node:zlib';
+import { BATCH_BYTES_MAX, BATCH_MESSAGES_MAX } from '@playline/contracts';
+import { createDelivery, type Delivered, type DeliveryOptions } from '../delivery.ts';
+import { count, createLatency, type Differences, type Latency } from '../report.ts';
+import { type Ledger, type Run, toMessageId } from '../run.ts';
+import type { Cast } from './persons.ts';
+import { type Batch, differencesOf, type Encoding, parseVerdict, type Verdict } from './traffic.ts';
+
+/** Kinds of differences that a run of a game can find; each makes the run fail. */
+export type GameDifferenceKind =
+  | 'answer' // a batch did not get the expected answer
+  | 'probe' // an invalid request did not get the expected answer
+  | 'missing' // an accepted message is not in the exact view
+  | 'doubled' // an accepted message is in the exact view more than once
+  | 'uninvited' // a message that was rejected, or never sent, is stored
+  | 'person'; // the store's persons differ from the model's
+
+export type GameDifferences = Differences<GameDifferenceKind>;
+
+/** Counters of a run's traffic; the ledger has the single messages. */
+export interface Tally {
+  batches: number;
+  /** Elements of batches, without copies of resent ones. */
+  messages: number;
+  bytes: number;
+  accepted: number;
+  rejected: number;
+  rejectedByCode: Map<string, number>;
+  resentBatches: number;
+  lostAnswers: number;
+  retries: Map<string, number>;
+  unknownBatches: number;
+  probes: number;
+  readonly latency: Latency;
+}
+
+export function createTally(): Tally {
+  return {
+    batches: 0,
+    messages: 0,
+    bytes: 0,
+    accepted: 0,
+    rejected: 0,
+    rejectedByCode: new Map(),
+    resentBatches: 0,
+    lostAnswers: 0,
+    retries: new Map(),
+    unknownBatches: 0,
+    probes: 0,
+    latency: createLatency(),
+  };
+}
+
+/** An invalid request, and the error envelope that it must get. */
+export interface Probe {
+  readonly name: string;
+  readonly status: number;
+  readonly code: string;
+  readonly method: 'GET' | 'POST';
+  readonly path: string;
+  /** Changes to the headers of an ordinary batch; null removes one. */
+  readonly headers: Readonly<Record<string, string | null>>;
+  toBody(): Buffer;
+}
+
+export interface ProbeOptions {
+  readonly run: Run;
+  readonly ledger: Ledger;
+  /** Name of the header for the publishable key. */
+  readonly keyHeader: string;
+  readonly publishableKey: string;
+  /** Secret key of the same environment; without it the probe that needs it is left out. */
+  readonly secretKey: string | null;
+}
+
+export const MESSAGES_PATH = '/v1/audience/messages';
+/** Deeper than a recursive reader of JSON has stack for. */
+const DEPTH = 200_000;
+/** 64 times the allowed size when inflated, from some 64 KiB. */
+const BOMB_BYTES = 64 * BATCH_BYTES_MAX;
+
+/** A batch of valid messages that must not be stored. */
+function createSoundBatch({ run, ledger }: ProbeOptions, count: number, properties: object = {}): Buffer {
+  const messages = Array.from({ length: count }, () => {
+    const sequence = ledger.take();
+    ledger.set(sequence, 'rejected');
+    const eventTimestamp = new Date().toISOString();
+    return { type: 'track', messageId: toMessageId(run, sequence), eventTimestamp, eventName: 'probe', properties };
+  });
+  return Buffer.from(JSON.stringify({ messages }));
+}
+
+function createProbe(name: string, toBody: () => Buffer, rest: Partial<Probe> = {}): Probe {
+  const invalid = { status: 400, code: 'VALIDATION_ERROR' };
+  return { name, ...invalid, method: 'POST', path: MESSAGES_PATH, headers: {}, toBody, ...rest };
+}
+
+const text = (body: string) => () => Buffer.from(body);
+
+/** Bodies that are not a batch. */
+function createBodyProbes(options: ProbeOptions): Probe[] {
+  const one = () => createSoundBatch(options, 1);
+  const broken = Buffer.concat([text('{"messages":[{"a":"')(), Buffer.from([0xff, 0xfe]), text('"}]}')()]);
+  const gzip = { headers: { 'content-encoding': 'gzip' } };
+  return [
+    createProbe('empty batch', text('{"messages":[]}')),
+    createProbe('101 messages', () => createSoundBatch(options, BATCH_MESSAGES_MAX + 1)),
+    createProbe('no messages member', text('{}')),
+    createProbe('messages an object', text('{"messages":{}}')),
+    createProbe('body an array', text('[]')),
+    createProbe('empty body', text('')),
+    createProbe('deep nesting', text(`${'['.repeat(DEPTH)}${']'.repeat(DEPTH)}`)),
+    createProbe('raw NUL', text('{"messages":["\0"]}')),
+    createProbe('unreadable JSON', () => one().subarray(0, -1)),
+    createProbe('invalid UTF-8', () => broken),
+    createProbe('wrong content type', one, { headers: { 'content-type': 'text/plain' } }),
+    createProbe('unknown encoding', one, { headers: { 'content-encoding': 'x-unknown' } }),
+    createProbe('broken gzip', one, gzip),
+    createProbe('body over a mebibyte', () => createSoundBatch(options, 50, { blob: 'x'.repeat(24 * 1024) })),
+    createProbe('gzip bomb', () => gzipSync(Buffer.alloc(BOMB_BYTES, ' ')), gzip),
+  ];
+}
+
+/** Every way to break a request as a whole. Its messages are valid, but must not be stored. */
+export function createProbes(options: ProbeOptions): Probe[] {
+  const { keyHeader, publishableKey, secretKey } = options;
+  const one = () => createSoundBatch(options, 1);
+  const unknown = { status: 404, code: 'RESOURCE_NOT_FOUND' };
+  const refused = (name: string, key: string) =>
+    createProbe(name, one, { headers: { [keyHeader]: key }, status: 401, code: 'UNAUTHORISED_REQUEST' });
+  const last = publishableKey.at(-1) === '0' ? '1' : '0';
+  return [
+    ...createBodyProbes(options),
+    createProbe('no key', one, { headers: { [keyHeader]: null } }),
+    refused('malformed key', 'nonsense'),
+    refused('key with a wrong checksum', publishableKey.slice(0, -1) + last),
+    ...(secretKey === null ? [] : [refused('secret key', secretKey)]),
+    createProbe('unknown route', one, { path: `${MESSAGES_PATH}/more`, ...unknown }),
+    createProbe('wrong method', text(''), { method: 'GET', ...unknown }),
+  ];
+}
+
+export interface SenderOptions extends Omit<DeliveryOptions, 'onRetry'> {
+  readonly run: Run;
+  readonly ledger: Ledger;
+  readonly cast: Cast;
+  readonly tally: Tally;
+  readonly differences: GameDifferences;
+  readonly keyHeader: string;
+  readonly publishableKey: string;
+}
+
+/** Sends batches and notes their results. */
+export type SendBatch = (batch: Batch) => Promise<void>;
+
+/** Cuts connections while the gateway works; its answer usually takes some milliseconds. */
+const CUT_MAX_MS = 25;
+/** Enough of an unexpected answer to recognise it. */
+const SHOWN_CHARACTERS_MAX = 300;
+
+export function createSendBatch(options: SenderOptions): SendBatch {
+  const { ledger, cast, tally } = options;
+  const post = createPost(options);
+  const book = createBook(options);
+  const report = createReport(options);
+  return async (batch) => {
+    tally.batches++;
+    tally.messages += batch.messages;
+    tally.bytes += batch.body.length;
+    for (const sequence of batch.broken) ledger.set(sequence, 'rejected');
+    for (const { sequence } of batch.sound) ledger.set(sequence, 'unknown');
+    const { first, again } = await post(batch);
+    const verdict = report(batch, first);
+    // A resent batch must get the same answer as before.
+    if (again !== null) report(batch, again, 'resent ');
+    if (verdict !== null) return book(batch, verdict);
+    const isDoubtful = first.kind === 'given up' || first.doubtful || batch.answerLost;
+    if (!isDoubtful) for (const { sequence } of batch.sound) ledger.set(sequence, 'rejected');
+    if (!isDoubtful) return;
+    tally.unknownBatches++;
+    cast.doubt(batch.household);
+  };
+}
+
+function createPost(options: SenderOptions): (batch: Batch) => Promise<{ first: Delivered; again: Delivered | null }> {
+  const { client, tally } = options;
+  const deliver = createDelivery({ ...options, onRetry: (reason) => count(tally.retries, reason) });
+  return async (batch) => {
+    const headers = {
+      ...headersOf(options),
+      ...(batch.encoding === 'identity' ? {} : { 'content-encoding': batch.encoding }),
+    };
+    const body = encodeBody(batch.body, batch.encoding);
+    const request = { method: 'POST', path: MESSAGES_PATH, headers, body } as const;
+    if (batch.answerLost) {
+      tally.lostAnswers++;
+      await client.send({ ...request, cutAfterMs: Math.random() * CUT_MAX_MS }).catch(() => null);
+    }
+    const startedAt = performance.now();
+    const first = await deliver(request);
+    tally.latency.add(performance.now() - startedAt);
+    if (!batch.resent) return { first, again: null };
+    tally.resentBatches++;
+    return { first, again: await deliver(request) };
+  };
+}
+
+/**
+ * Compares an answer with the expected one. The verdict is null when no comparison is possible: no answer, or one of
+ * another kind.
+ */
+function createReport({ run, differences }: SenderOptions) {
+  return (batch: Batch, delivered: Delivered, which = ''): Verdict | null => {
+    // A missing answer is no fault of the gateway: it is then unknown whether the batch was stored.
+    if (delivered.kind === 'given up') return null;
+    const { status, text } = delivered.answer;
+    const verdict = parseVerdict(text);
+    const found =
+      verdict === null
+        ? [`answered ${status}: ${text.slice(0, SHOWN_CHARACTERS_MAX)}`]
+        : differencesOf(batch.expectation, status, verdict);
+    const first = toMessageId(run, batch.sound[0]?.sequence ?? batch.broken[0] ?? 0);
+    for (const difference of found) differences.add('answer', `${which}batch of ${first}: ${difference}`);
+    return verdict;
+  };
+}
+
+/** Notes an acknowledged batch by its actual answer, since that is what a client relies on. */
+function createBook({ run, ledger, cast, tally }: SenderOptions) {
+  return (batch: Batch, verdict: Verdict): void => {
+    const refused = new Set(verdict.rejections.map(({ messageId }) => messageId.toLowerCase()));
+    tally.accepted += verdict.accepted;
+    tally.rejected += verdict.rejected;
+    for (const { errors } of verdict.rejections) for (const { code } of errors) count(tally.rejectedByCode, code);
+    for (const message of batch.sound) {
+      const isRefused = refused.has(toMessageId(run, message.sequence));
+      ledger.set(message.sequence, isRefused ? 'rejected' : 'accepted');
+      if (!isRefused) cast.accept(batch.household, message);
+    }
+  };
+}
+
+function headersOf({ keyHeader, publishableKey }: SenderOptions): Record<string, string> {
+  return { 'content-type': 'application/json', [keyHeader]: publishableKey };
+}
+
+/** Sends an invalid request and checks its error envelope. */
+export function createSendProbe(options: SenderOptions): (probe: Probe) => Promise<void> {
+  const { tally, differences } = options;
+  const deliver = createDelivery({ ...options, onRetry: (reason) => count(tally.retries, reason) });
+  return async (probe) => {
+    tally.probes++;
+    const headers = Object.fromEntries(
+      Object.entries({ ...headersOf(options), ...probe.headers }).filter(
+        (header): header is [string, string] => header[1] !== null,
+      ),
+    );
+    const delivered = await deliver({ method: probe.method, path: probe.path, headers, body: probe.toBody() });
+    if (delivered.kind === 'given up') {
+      differences.add('probe', `${probe.name}: never answered, ${delivered.reason}`);
+      return;
+    }
+    const { status, text } = delivered.answer;
+    const code = codeOf(text);
+    if (status === probe.status && code === probe.code) return;
+    const was = `${status} ${code}: ${text.slice(0, SHOWN_CHARACTERS_MAX)}`;
+    differences.add('probe', `${probe.name}: expected ${probe.status} ${probe.code}, was ${was}`);
+  };
+}
+
+/** `code` of a complete error envelope (contract, "Error envelope"); otherwise what is wrong with it. */
+function codeOf(text: string): string {
+  try {
+    const body = JSON.parse(text) as Record<string, unknown>;
+    const absent = ['message', 'link', 'trace_id', 'code', 'details'].filter((member) => !(member in body));
+    return absent.length === 0 ? String(body.code) : `an envelope without ${absent.join(', ')}`;
+  } catch {
+    return 'no JSON';
+  }
+}
+
+/** Encodes a body at the cheapest level: clients of games save CPU, not bytes. */
+function encodeBody(body: string, encoding: Encoding): Buffer {
+  const bytes = Buffer.from(body);
+  if (encoding === 'gzip') return gzipSync(bytes, { level: 1 });
+  if (encoding === 'deflate') return deflateSync(bytes, { level: 1 });
+  if (encoding === 'br') return brotliCompressSync(bytes, { params: { [constants.BROTLI_PARAM_QUALITY]: 1 } });
+  return encoding === 'zstd' ? zstdCompressSync(bytes) : bytes;
+}

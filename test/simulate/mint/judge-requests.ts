@@ -1,0 +1,266 @@
+import { type ClickHouseAccount, createQueryRows, readRows } from '@playline/stores';
+import { describeDifferences } from '../report.ts';
+import { type BookEntry, isAccepted, THRESHOLD } from './assets.ts';
+import { type FirstCursors, readMint, type ShownMint, type ShownMints, STATUSES, walkList } from './lists.ts';
+import { COLLECTIONS, type MintStage } from './stage.ts';
+
+/** One attempt, in its last revision. */
+export interface MintAttemptRow {
+  readonly referenceId: string;
+  /** `0x` and 40 lower-case digits, like the owner. */
+  readonly contract: string;
+  readonly status: string;
+  readonly tokenId: string | null;
+  readonly amount: string | null;
+  readonly owner: string;
+  readonly transactionHash: string | null;
+  readonly activityId: string | null;
+  readonly error: string | null;
+}
+
+/** Stored metadata. */
+export interface StoredMetadata {
+  readonly kind: 'collection' | 'token' | 'stack';
+  readonly contract: string;
+  /** Id of a token, UUID of a stack, or '' for a collection. */
+  readonly subject: string;
+  /** JSON text. */
+  readonly metadata: string;
+}
+
+/** The tables, read by queries that do not share code with the interface. */
+export interface MintRows {
+  /** Attempts of the run; those of a reference id in the order of their requests. */
+  attempts(): Promise<readonly MintAttemptRow[]>;
+  /** How many assets of the run wait for MINTER_ROLE. */
+  waitingForRole(): Promise<number>;
+  metadata(contracts: readonly string[]): Promise<readonly StoredMetadata[]>;
+}
+
+const QUERY_MAX_MS = 60_000;
+const toHex = (column: string) => `concat('0x', lower(hex(${column})))`;
+/** Values of the largest revision; a tuple, so that a NULL in it is kept. */
+const LAST = `argMax(tuple(status, token_id, amount, ${toHex('owner')}, if(isNull(transaction_hash), NULL, ${toHex('transaction_hash')}), toString(activity_id), error), revision)`;
+
+/** @param prefix of the reference ids of the run: letters, digits and hyphens */
+export function createMintRows(account: ClickHouseAccount, prefix: string): MintRows {
+  const query = createQueryRows(account, { deadlineMs: QUERY_MAX_MS });
+  const ofRun = `startsWith(reference_id, '${prefix}')`;
+  return {
+    attempts: async () => {
+      const rows = await readRows(
+        query(
+          `SELECT reference_id, ${toHex('contract')}, ${LAST} FROM mint_requests WHERE ${ofRun} ` +
+            'GROUP BY chain, contract, reference_id, attempt_id, requested_at ORDER BY requested_at',
+        ),
+      );
+      return rows.map(([referenceId, contract, last]) => {
+        const [status, tokenId, amount, owner, transactionHash, activityId, error] = last as [string, ...never[]];
+        return { referenceId, contract, status, tokenId, amount, owner, transactionHash, activityId, error };
+      }) as unknown as MintAttemptRow[];
+    },
+    waitingForRole: async () => {
+      const [row] = await readRows(
+        query(
+          `SELECT count() FROM mint_requests FINAL WHERE ${ofRun} AND status = 'pending' AND reason LIKE '%MINTER_ROLE%'`,
+        ),
+      );
+      return Number(row?.[0] ?? 0);
+    },
+    metadata: async (contracts) => {
+      const of = (kind: string, table: string, subject: string) =>
+        `SELECT '${kind}' AS kind, ${toHex('contract')} AS address, ${subject} AS subject, metadata FROM ${table} FINAL ` +
+        `WHERE address IN (${contracts.map((contract) => `'${contract}'`).join(', ')})`;
+      const rows = await readRows(
+        query(
+          [
+            of('collection', 'collections', "''"),
+            of('token', 'nft_metadata', 'token_id'),
+            of('stack', 'metadata_stacks', 'metadata_id'),
+          ].join(' UNION ALL '),
+        ),
+      );
+      return rows.map(([kind, contract, subject, metadata]) => ({
+        kind,
+        contract,
+        subject,
+        metadata,
+      })) as StoredMetadata[];
+    },
+  };
+}
+
+/** Maximum number of requests that are also read one by one. */
+const SINGLE_MAX = 100;
+const PAGE_SIZE = 200;
+/** Pages of a walk in small pages: enough to test, within the limit of calls. */
+const PAGES_MAX = 25;
+
+/** Compares the interface with the book: each reference id has one token or one clear failure. */
+export function judgeOutcomes(stage: MintStage, shown: ShownMints): void {
+  const { book, differences } = stage;
+  for (const entry of book.entries()) {
+    const { referenceId } = entry.asset;
+    const request = shown.get(referenceId);
+    if (request === undefined) {
+      if (isAccepted(entry)) differences.add('missing', `${referenceId} was accepted and is not in the list`);
+      continue;
+    }
+    for (const text of describeMembers(stage, entry, request)) differences.add('member', `${referenceId} ${text}`);
+    const fault = describeOutcome(entry, request);
+    if (fault !== null) differences.add(request.status === 'pending' ? 'open' : 'outcome', `${referenceId} ${fault}`);
+  }
+  for (const [referenceId] of shown)
+    if (book.find(referenceId) === null) differences.add('uninvited', `${referenceId} is shown and was never accepted`);
+  judgeRivals(stage, shown);
+}
+
+function describeMembers({ options }: MintStage, { asset }: BookEntry, request: ShownMint): readonly string[] {
+  const { id, name } = options.chain;
+  const { chain, collection_address, owner_address, amount, created_at, updated_at } = request;
+  const expected = {
+    chain: { id, name },
+    collection_address: options.contracts[asset.collection],
+    owner_address: asset.owner.toLowerCase(),
+    amount: asset.amount,
+  };
+  const wrong = [...describeDifferences(expected, { chain, collection_address, owner_address, amount })];
+  if (asset.tokenId !== null && request.token_id !== asset.tokenId)
+    wrong.push(`token_id: ${request.token_id} instead of ${asset.tokenId}`);
+  if (updated_at < created_at) wrong.push(`updated_at ${updated_at} is before created_at ${created_at}`);
+  return wrong;
+}
+
+/** What is wrong with its result; null when nothing is. */
+function describeOutcome({ asset }: BookEntry, request: ShownMint): string | null {
+  const { status, error, token_id, activity_id, transaction_hash } = request;
+  const { expected } = asset;
+  if (status === 'pending') return 'is still pending';
+  if (status === 'succeeded') {
+    if (expected.kind === 'failure') return `was minted, and must fail: ${expected.message}`;
+    if (token_id === null || activity_id === null || transaction_hash === null) return 'was minted without a token';
+    if (error !== null) return `was minted and tells a failure: ${error.message}`;
+    const isOfContract = asset.tokenId === null && BigInt(token_id) < THRESHOLD;
+    return isOfContract ? `has the token id ${token_id}, which the contract does not choose` : null;
+  }
+  if (expected.kind === 'token') return `failed, and must not: ${error?.message}`;
+  if (activity_id !== null) return 'failed and has an activity';
+  const isExpected = error?.message.toLowerCase() === expected.message.toLowerCase();
+  return isExpected ? null : `failed as "${error?.message}" and not as "${expected.message}"`;
+}
+
+/** Of requests for the same token id exactly one must have it. */
+function judgeRivals({ book, differences }: MintStage, shown: ShownMints): void {
+  const rivals = book.entries().filter(({ asset }) => asset.expected.kind === 'rival');
+  for (const [tokenId, entries] of Map.groupBy(rivals, ({ asset }) => asset.tokenId)) {
+    const requests = entries.flatMap(({ asset }) => shown.get(asset.referenceId) ?? []);
+    // Open and missing ones are reported elsewhere.
+    if (requests.length < entries.length || requests.some(({ status }) => status === 'pending')) continue;
+    const winners = requests.filter(({ status }) => status === 'succeeded').length;
+    const ids = requests.map(({ reference_id }) => reference_id).join(', ');
+    if (winners !== 1) differences.add('outcome', `${ids} wanted the token ${tokenId}, and ${winners} of them have it`);
+  }
+}
+
+/** Reads by status, backwards and one by one: each must return the same as the list. */
+export async function judgeReadings(stage: MintStage, shown: ShownMints, from: FirstCursors): Promise<void> {
+  for (const collection of COLLECTIONS) {
+    const own = [...shown.values()].filter(
+      ({ collection_address }) => collection_address === stage.options.contracts[collection],
+    );
+    for (const status of STATUSES) {
+      const found = await walkList(stage, { collection, status, pageSize: PAGE_SIZE, from: null });
+      const expected = own.filter((request) => request.status === status);
+      compareWalks(stage, `${collection} ${status}`, { expected, found: found.own });
+    }
+    const pageSize = Math.min(PAGE_SIZE, Math.max(1, Math.ceil(own.length / PAGES_MAX)));
+    const forwards = await walkList(stage, { collection, pageSize, from: from[collection] });
+    compareWalks(stage, `${collection} in small pages`, { expected: own, found: forwards.own });
+    if (from[collection] === null) continue;
+    const back = await walkList(stage, { collection, pageSize: PAGE_SIZE, from: forwards.end, isBackwards: true });
+    compareWalks(stage, `${collection} backwards`, { expected: own, found: back.own });
+  }
+  await judgeSingles(stage, shown);
+}
+
+function compareWalks(
+  { differences }: MintStage,
+  name: string,
+  { expected, found }: { expected: readonly ShownMint[]; found: readonly ShownMint[] },
+): void {
+  const byId = new Map(found.map((request) => [request.reference_id, request]));
+  for (const request of expected) {
+    const other = byId.get(request.reference_id);
+    if (other === undefined) differences.add('list', `${name}: ${request.reference_id} is missing`);
+    else
+      for (const text of describeDifferences(request, other))
+        differences.add('list', `${name}: ${request.reference_id} ${text}`);
+    byId.delete(request.reference_id);
+  }
+  for (const [referenceId] of byId) differences.add('list', `${name}: ${referenceId} does not belong there`);
+}
+
+async function judgeSingles(stage: MintStage, shown: ShownMints): Promise<void> {
+  const { random, book, differences } = stage;
+  for (const request of random.shuffle([...shown.values()]).slice(0, SINGLE_MAX)) {
+    const entry = book.find(request.reference_id);
+    if (entry === null) continue;
+    const found = (await readMint(stage, entry.asset.collection, request.reference_id))?.result ?? [];
+    if (found.length !== 1) continue;
+    for (const text of describeDifferences(request, found[0]))
+      differences.add('list', `GET of ${request.reference_id}: ${text}`);
+  }
+}
+
+/** Compares the rows of `mint_requests` with the interface. @returns the number of attempts */
+export async function judgeRows(stage: MintStage, shown: ShownMints): Promise<number> {
+  const { book, rows, differences } = stage;
+  const attempts = await rows.attempts();
+  const byReference = Map.groupBy(attempts, ({ referenceId }) => referenceId);
+  for (const entry of book.entries()) {
+    const { referenceId } = entry.asset;
+    const own = byReference.get(referenceId) ?? [];
+    byReference.delete(referenceId);
+    if (own.length < entry.attemptsMin || own.length > entry.attemptsMax)
+      differences.add('row', `${referenceId} has ${own.length} attempts, and was accepted ${entry.attemptsMin} times`);
+    const tokens = own.filter(({ status }) => status === 'succeeded').length;
+    if (tokens > 1) differences.add('row', `${referenceId} has succeeded ${tokens} times`);
+    if (own.slice(0, -1).some(({ status }) => status !== 'failed'))
+      differences.add('row', `${referenceId} was accepted again before it had failed`);
+    const [last, request] = [own.at(-1), shown.get(referenceId)];
+    if (last === undefined || request === undefined) {
+      if (isAccepted(entry) || own.length > 0) reportAbsent(stage, referenceId, { last, request });
+      continue;
+    }
+    for (const text of describeRow(last, request)) differences.add('row', `${referenceId} ${text}`);
+  }
+  for (const [referenceId] of byReference)
+    differences.add('uninvited', `${referenceId} has a row and was never accepted`);
+  return attempts.length;
+}
+
+function reportAbsent(
+  { differences }: MintStage,
+  referenceId: string,
+  { last, request }: { last: MintAttemptRow | undefined; request: ShownMint | undefined },
+): void {
+  if (last === undefined) differences.add('row', `${referenceId} has no row`);
+  if (request === undefined && last !== undefined)
+    differences.add('missing', `${referenceId} has a row and is not shown`);
+}
+
+function describeRow(row: MintAttemptRow, request: ShownMint): readonly string[] {
+  const pairs = [
+    ['contract', row.contract, request.collection_address],
+    ['status', row.status, request.status],
+    ['owner', row.owner, request.owner_address],
+    ['token_id', row.tokenId, request.token_id],
+    ['amount', row.amount, request.amount],
+    ['transaction_hash', row.transactionHash, request.transaction_hash],
+    ['activity_id', row.activityId, request.activity_id],
+    ['error', row.error, request.error?.message ?? null],
+  ] as const;
+  return pairs.flatMap(([name, stored, shown]) =>
+    stored === shown ? [] : [`${name} is stored as ${stored} and shown as ${shown}`],
+  );
+}

@@ -1,0 +1,219 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { z } from 'zod';
+import { type ShownEnvelope, toWords } from './api.ts';
+import { type CollectionKind, isAccepted, referencePrefix } from './assets.ts';
+import { COLLECTIONS, type MintStage, mintsOf } from './stage.ts';
+
+const requestSchema = z.strictObject({
+  chain: z.strictObject({ id: z.string(), name: z.string() }),
+  collection_address: z.string(),
+  reference_id: z.string(),
+  owner_address: z.string(),
+  status: z.enum(['pending', 'succeeded', 'failed']),
+  token_id: z.string().nullable(),
+  amount: z.string().nullable(),
+  activity_id: z.string().nullable(),
+  transaction_hash: z.string().nullable(),
+  error: z.strictObject({ message: z.string() }).nullable(),
+  created_at: z.string(),
+  updated_at: z.string(),
+});
+const pageSchema = z.strictObject({
+  result: z.array(requestSchema),
+  page: z.strictObject({ previous_cursor: z.string().min(1), next_cursor: z.string().min(1) }),
+});
+
+/** A mint request as the interface shows it. */
+export type ShownMint = z.infer<typeof requestSchema>;
+export type MintListPage = z.infer<typeof pageSchema>;
+export type MintStatusName = ShownMint['status'];
+export const STATUSES: readonly MintStatusName[] = ['pending', 'succeeded', 'failed'];
+
+export interface ListWalk {
+  readonly collection: CollectionKind;
+  readonly status?: MintStatusName;
+  readonly pageSize: number;
+  /** Null: from the beginning. */
+  readonly from: string | null;
+  readonly isBackwards?: boolean;
+  /** Failed requests may be accepted again during the walk, and then come once more on later pages, as another attempt. */
+  readonly mayComeAgain?: boolean;
+}
+
+/** The result of a walk. */
+export interface WalkedList {
+  /** Requests of the run only, in the order in which they came. */
+  readonly own: readonly ShownMint[];
+  /** `previous_cursor` of its last page. */
+  readonly end: string;
+}
+
+/** Reads one page. @returns null for an invalid answer, which is counted as a difference */
+export async function readMintPage(
+  stage: MintStage,
+  collection: CollectionKind,
+  query: Readonly<Record<string, string>>,
+): Promise<MintListPage | null> {
+  const path = `${mintsOf(stage, collection)}?${new URLSearchParams(query)}`;
+  const answer = await stage.api.call({ path });
+  const parsed = answer.status === 200 ? pageSchema.safeParse(answer.json) : null;
+  if (parsed?.success === true) return parsed.data;
+  const why = parsed === null ? toWords(answer) : `is no page: ${z.prettifyError(parsed.error)}`;
+  stage.differences.add('answer', `a page of ${collection} ${JSON.stringify(query)} ${why}`);
+  return null;
+}
+
+/** One request by its reference id, with the cursors on both sides of it; null for another answer. */
+export async function readMint(
+  stage: MintStage,
+  collection: CollectionKind,
+  referenceId: string,
+): Promise<MintListPage | null> {
+  const answer = await stage.api.call({ path: `${mintsOf(stage, collection)}/${encodeURIComponent(referenceId)}` });
+  const parsed = answer.status === 200 ? pageSchema.safeParse(answer.json) : null;
+  if (parsed?.success === true && parsed.data.result[0]?.reference_id === referenceId) return parsed.data;
+  stage.differences.add('answer', `GET of ${referenceId} ${toWords(answer)}`);
+  return null;
+}
+
+/** Reads pages to the end and checks their order: each reference id once, by the time of acceptance. */
+export async function walkList(stage: MintStage, walk: ListWalk): Promise<WalkedList> {
+  const { collection, status, pageSize, from, isBackwards = false } = walk;
+  const prefix = referencePrefix(stage.run);
+  const own: ShownMint[] = [];
+  const judge = createOrderOfList(stage, walk);
+  let cursor = from;
+  stage.counts.lists++;
+  for (let emptyPages = 0; ; ) {
+    const query = {
+      page_size: String(pageSize),
+      ...(status === undefined ? {} : { status }),
+      ...(cursor === null ? {} : { page_cursor: cursor }),
+    };
+    const page = await readMintPage(stage, collection, query);
+    if (page === null) return { own, end: cursor ?? '' };
+    const { result } = page;
+    for (const request of isBackwards ? result.toReversed() : result) {
+      judge(request);
+      if (request.reference_id.startsWith(prefix)) own.push(request);
+    }
+    stage.counts.listed += result.length;
+    const next = isBackwards ? page.page.previous_cursor : page.page.next_cursor;
+    // An empty page may come before others: earlier attempts that were replaced by later ones are skipped.
+    emptyPages = result.length === 0 ? emptyPages + 1 : 0;
+    if (result.length === 0 && (next === cursor || emptyPages > 1)) return { own, end: page.page.previous_cursor };
+    cursor = next;
+  }
+}
+
+function createOrderOfList({ differences }: MintStage, walk: ListWalk): (request: ShownMint) => void {
+  const name = `${walk.collection}${walk.status === undefined ? '' : ` ${walk.status}`}${walk.isBackwards ? ' backwards' : ''}`;
+  const seen = new Map<string, MintStatusName>();
+  let before: string | null = null;
+  return ({ reference_id, status, created_at }) => {
+    const isAgain = walk.mayComeAgain === true && seen.get(reference_id) === 'failed';
+    if (seen.has(reference_id) && !isAgain) differences.add('list', `${name}: ${reference_id} comes twice`);
+    seen.set(reference_id, status);
+    if (walk.status !== undefined && status !== walk.status)
+      differences.add('list', `${name}: ${reference_id} is ${status}`);
+    const isInOrder = before === null || (walk.isBackwards ? created_at <= before : created_at >= before);
+    if (!isInOrder) differences.add('list', `${name}: ${reference_id} of ${created_at} comes behind ${before}`);
+    before = created_at;
+  };
+}
+
+/** What the interface shows of the run, by reference id. */
+export type ShownMints = ReadonlyMap<string, ShownMint>;
+
+/** Cursors in front of the run's first request of each collection; null: from the beginning. */
+export type FirstCursors = Readonly<Record<(typeof COLLECTIONS)[number], string | null>>;
+
+const PAGE_SIZE = 200;
+const POLL_MS = 1_500;
+
+/** Reads all requests of the run. */
+export async function readShown(stage: MintStage, from: FirstCursors): Promise<ShownMints> {
+  const shown = new Map<string, ShownMint>();
+  for (const collection of COLLECTIONS) {
+    const walk = { collection, pageSize: PAGE_SIZE, from: from[collection], mayComeAgain: true };
+    const { own } = await walkList(stage, walk);
+    // The later one of two attempts comes later.
+    for (const request of own) shown.set(request.reference_id, request);
+  }
+  return shown;
+}
+
+/**
+ * Waits until everything accepted has a result, or nothing has changed for the time allowed. A failed request that was
+ * accepted again counts as open until it is shown as accepted.
+ */
+export async function awaitEnd(stage: MintStage, from: FirstCursors, again: ReadonlySet<string>): Promise<ShownMints> {
+  const { book, options } = stage;
+  let [before, changedAt] = ['', performance.now()];
+  for (;;) {
+    const shown = await readShown(stage, from);
+    const open = book.entries().filter((entry) => {
+      const request = shown.get(entry.asset.referenceId);
+      if (request === undefined) return isAccepted(entry);
+      // The tables are some seconds behind, so the result shown may be that of the earlier attempt.
+      return request.status === 'pending' || (request.status === 'failed' && again.has(request.reference_id));
+    });
+    options.onProgress(toProgress(shown, open.length));
+    if (open.length === 0) return shown;
+    const states = [...shown.values()].map(({ reference_id, status }) => `${reference_id}${status}`).join();
+    if (states !== before) [before, changedAt] = [states, performance.now()];
+    if (performance.now() - changedAt > options.settleIdleMaxMs) return shown;
+    await delay(POLL_MS);
+  }
+}
+
+function toProgress(shown: ShownMints, open: number): string {
+  const counts = Map.groupBy(shown.values(), ({ status }) => status);
+  const countOf = (status: ShownMint['status']) => counts.get(status)?.length ?? 0;
+  return `${countOf('succeeded')} are minted, ${countOf('failed')} have failed, ${open} are open`;
+}
+
+/** Small, so that the requests of a run fill many pages. */
+const PAGE_SIZES = [3, 7, 50];
+const STATUS_PAGE_SIZE = 200;
+/** Pages of a walk in small pages, within the limit of calls. */
+const PAGES_MAX = 25;
+
+/** The cursor in front of the run's first request of a collection. */
+export async function findFirstCursor(stage: MintStage, collection: CollectionKind): Promise<string | null> {
+  const first = stage.book.entries().find(({ asset }) => asset.collection === collection);
+  if (first === undefined) return null;
+  const found = await readMint(stage, collection, first.asset.referenceId);
+  return found?.page.previous_cursor ?? null;
+}
+
+/** Reads lists while they grow: all of the run in small pages, and those of one status. */
+export async function playLists(stage: MintStage, collection: CollectionKind, from: string | null): Promise<void> {
+  const { random, book, differences } = stage;
+  if (from === null) return;
+  const pageSize = Math.min(STATUS_PAGE_SIZE, Math.max(random.pick(PAGE_SIZES), Math.ceil(book.accepted / PAGES_MAX)));
+  const { own } = await walkList(stage, { collection, pageSize, from });
+  for (const { reference_id } of own)
+    if (book.find(reference_id) === null)
+      differences.add('uninvited', `${reference_id} is in the list of ${collection}`);
+  const status = random.pick(STATUSES);
+  await walkList(stage, { collection, status, pageSize: STATUS_PAGE_SIZE, from: null });
+}
+
+/** A cursor is valid for one collection and one status; elsewhere it must be refused. */
+export async function playForeignCursors(stage: MintStage): Promise<void> {
+  const page = await readMintPage(stage, 'erc721', { status: 'pending', page_size: '1' });
+  if (page === null) return;
+  const { next_cursor: page_cursor } = page.page;
+  for (const [collection, query] of [
+    ['erc721', { status: 'failed', page_cursor }],
+    ['erc721', { page_cursor }],
+    ['erc1155', { status: 'pending', page_cursor }],
+  ] as const) {
+    stage.counts.probes++;
+    const answer = await stage.api.call({ path: `${mintsOf(stage, collection)}?${new URLSearchParams(query)}` });
+    const fields = ((answer.json ?? {}) as ShownEnvelope).details?.errors?.map(({ field }) => field);
+    if (answer.status !== 400 || fields?.join() !== 'page_cursor')
+      stage.differences.add('answer', `a cursor of another list: expected 400 about page_cursor, ${toWords(answer)}`);
+  }
+}
