@@ -120,7 +120,8 @@ export const FAULTS: readonly PlantedFault[] = [
   },
   {
     what: 'A signed transaction is sent before the log has it, so a crash mints the asset a second time.',
-    file: 'services/minter/src/lane/lane-journal.ts',
+    file: 'services/minter/src/lane/mint-lane.ts',
+    test: 'services/minter/src/lane/lane-journal.test.ts',
     find: 'await this.#writer.append(piece);',
     replace: 'void this.#writer.append(piece).catch(() => {});',
   },

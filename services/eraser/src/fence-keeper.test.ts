@@ -5,7 +5,7 @@ import { openMemoryPeople } from '@playline/people/memory';
 import { createLogger } from '@playline/runtime';
 import { until } from '@playline/testkit';
 import { expect, it } from 'vitest';
-import { openFenceKeeper } from './fence-keeper.ts';
+import { openFenceKeeper } from './pipeline.ts';
 
 const T = Date.UTC(2026, 5, 15);
 const ENVIRONMENT = 'env';

@@ -1,17 +1,25 @@
-import type { SchemaSource } from '@playline/contracts';
-import type { ErasureRecords, ErasureRows } from '@playline/erasure';
+import { type SchemaSource, TOPICS, WAITING_HEADERS } from '@playline/contracts';
+import { type ErasureRecords, type ErasureRows, enforceFences, type LinkPlace } from '@playline/erasure';
 import type { ReadinessChecks } from '@playline/http';
-import type { People } from '@playline/people';
+import type { HoldName, People } from '@playline/people';
 import type { Closable, Logger, Metrics } from '@playline/runtime';
-import type { AssignedPartition, BatchHandler, Consumer, LogReader, Producer } from '@playline/stream';
+import { pause } from '@playline/stores';
+import {
+  type AssignedPartition,
+  type BatchHandler,
+  type Consumer,
+  type LogReader,
+  type OutgoingRecord,
+  type Producer,
+  type StreamRecord,
+  sendAll,
+} from '@playline/stream';
 import { openBatchLoop } from './batch-loop.ts';
 import { createEraserMetrics, type EraserMetrics, secondsBetween, type Waiting } from './eraser-metrics.ts';
-import { openFenceKeeper } from './fence-keeper.ts';
 import type { Leading } from './leading.ts';
 import type { BatchParts, Step } from './steps/erase-batch.ts';
 import { createIntake } from './steps/intake.ts';
 import { createLogBarrier, type Groups } from './steps/log-barrier.ts';
-import { putBackLaterLinks } from './steps/put-back.ts';
 import { openUpkeep, type Schedule, UPKEEP_WORK } from './upkeep.ts';
 
 export interface EraserParts {
@@ -166,4 +174,151 @@ async function readWaiting({ people, records, wallClockMs }: EraserParts): Promi
     for (const { cutoffMs } of await people.guards.list(environmentId))
       if (secondsBetween(cutoffMs, wallClockMs()) > AN_HOUR_S) holdsOverAnHour++;
   return { requests: requests.length, oldestAt: requests[0]?.requestedAt ?? null, holdsOverAnHour };
+}
+
+interface FenceKeeperParts {
+  readonly people: Pick<People, 'guards' | 'readEpoch'>;
+  readonly records: Pick<ErasureRecords, 'readFences' | 'readUnfinished' | 'readProgress'>;
+  readonly logger: Logger;
+  /** Called when the fences were set again. */
+  readonly onRestored: () => void;
+}
+
+/** How soon a start of Redis is noticed. Each check is one command of ten microseconds. */
+const CHECK_MS = 500;
+const RETRY_MS = 1_000;
+
+/**
+ * Sets the fences again whenever Redis was restarted or promoted, because it may have gone back to a state before them.
+ * Until then Redis applies no link and returns no consent. Every eraser does this, whether or not it leads; several at
+ * once do no harm.
+ */
+export function openFenceKeeper(parts: FenceKeeperParts): Closable {
+  const stop = new AbortController();
+  const watch = async () => {
+    let isLogged = false;
+    while (!stop.signal.aborted) {
+      try {
+        await restoreFences(parts, stop.signal);
+        isLogged = false;
+        await pause(CHECK_MS, stop.signal);
+      } catch (error) {
+        // One line for each outage, not one a second.
+        if (!isLogged && !stop.signal.aborted) parts.logger.warn({ error }, 'fences cannot be checked or set again');
+        isLogged = true;
+        await pause(RETRY_MS, stop.signal);
+      }
+    }
+  };
+  const watching = watch();
+  return {
+    async close() {
+      stop.abort();
+      await watching;
+    },
+  };
+}
+
+/**
+ * Places the holds of unfinished erasures and sets all fences again, and removes what both would have kept out. Does
+ * nothing when no fence can be missing. A Redis without an epoch was emptied, and is rebuilt with its fences.
+ */
+async function restoreFences(parts: FenceKeeperParts, signal: AbortSignal): Promise<void> {
+  const { people, records, logger, onRestored } = parts;
+  const { run, isComplete } = await people.guards.fenceStatus();
+  if (isComplete || (await people.readEpoch()) === null) return;
+  await restoreHolds(parts);
+  const removed = await enforceFences(people.guards, records.readFences({ signal }));
+  // Another start of Redis may have lost them again. Then the next check finds that.
+  if (!(await people.guards.completeFences(run))) return;
+  onRestored();
+  const sum = (count: 'links' | 'consents') => [...removed.values()].reduce((total, each) => total + each[count], 0);
+  logger.info({ links: sum('links'), consents: sum('consents') }, 'fences set again after a start of Redis');
+}
+
+/** A hold that was lost is placed again; one of a finished erasure that came back is released. */
+async function restoreHolds({ people: { guards }, records }: FenceKeeperParts): Promise<void> {
+  const toId = ({ erasureId }: Pick<HoldName, 'erasureId'>) => erasureId.toString('hex');
+  const closures = new Map((await records.readProgress()).map((progress) => [toId(progress), progress.closureKeys]));
+  const placed: HoldName[] = [];
+  for (const request of await records.readUnfinished()) {
+    const { environmentId, erasureId, subjectKeys, memberKeys, cutoffAt: cutoffMs } = request;
+    const closure = closures.get(toId(request));
+    // A hold that exists may cover more identities than the request.
+    if (closure === undefined && (await guards.confirm(request))) continue;
+    const keys = closure ?? [...subjectKeys, ...memberKeys];
+    await guards.place({ environmentId, erasureId, keys, cutoffMs, lapsesAtMs: null });
+    placed.push(request);
+  }
+  // A receipt is stored before the release: another process may have finished some of these.
+  const unfinished = new Set((await records.readUnfinished()).map(toId));
+  for (const name of placed) if (!unfinished.has(toId(name))) await guards.release(name);
+}
+
+interface PutBackParts {
+  readonly rows: Pick<ErasureRows, 'findLaterLinks'>;
+  readonly reader: LogReader;
+  readonly producer: Pick<Producer, 'send'>;
+  readonly topicPrefix: string;
+  /** Generation of the link topic. */
+  readonly generation: number;
+  /** Called with the number of facts that could not be read again. */
+  readonly onLost: (facts: number) => void;
+}
+
+/**
+ * Publishes again the facts of links that are later than the erasure but left the graph with the person, because they
+ * were applied before its hold took effect. They wait at the end of the link topic for the release and are then decided
+ * again. The decision for a link that had not left the graph is `unchanged`. Their rows in ClickHouse are later than
+ * the cut-off, and stay.
+ * @returns the number of facts
+ * @throws StoreFault, or an Error of the brokers; then it may be called again
+ */
+async function putBackLaterLinks(parts: PutBackParts, batchId: Buffer): Promise<number> {
+  const places = await parts.rows.findLaterLinks(batchId);
+  const topic = parts.topicPrefix + TOPICS.identityLinks.name;
+  let count = 0;
+  let facts: OutgoingRecord[] = [];
+  const send = async () => {
+    await sendAll(parts.producer, facts);
+    count += facts.length;
+    facts = [];
+  };
+  for (const { partition, offsets } of toRanges(places.filter(({ generation }) => generation === parts.generation))) {
+    const wanted = new Set(offsets);
+    const range = { topic, partition, start: offsets[0]!, end: offsets.at(-1)! + 1 };
+    for await (const record of parts.reader.read(range)) {
+      if (record.value === null || !wanted.has(record.offset)) continue;
+      if (facts.push(toOutgoing(record)) === FACTS_A_CALL) await send();
+    }
+  }
+  await send();
+  if (count < places.length) parts.onLost(places.length - count);
+  return count;
+}
+
+/** Facts that are sent together. A person may have a hundred thousand. */
+const FACTS_A_CALL = 1_000;
+/** Facts that are closer are read together: a request of the log takes as long as some hundred records. */
+const GAP_MAX = 500;
+
+/** Places in ranges of the log, in its order. */
+function toRanges(places: readonly LinkPlace[]): { partition: number; offsets: number[] }[] {
+  const ranges: { partition: number; offsets: number[] }[] = [];
+  for (const { partition, offset } of places.toSorted((a, b) => a.partition - b.partition || a.offset - b.offset)) {
+    const last = ranges.at(-1);
+    if (last?.partition === partition && offset - last.offsets.at(-1)! <= GAP_MAX) last.offsets.push(offset);
+    else ranges.push({ partition, offsets: [offset] });
+  }
+  return ranges;
+}
+
+function toOutgoing({ topic, key, value, headers, offset }: StreamRecord): OutgoingRecord {
+  const kept = Object.entries(headers).filter((header): header is [string, string | Buffer] => header[1] !== undefined);
+  return {
+    topic,
+    key,
+    value: value!,
+    headers: { [WAITING_HEADERS.firstOffset]: String(offset), ...Object.fromEntries(kept) },
+  };
 }

@@ -1,24 +1,38 @@
 import { activityIdOf } from '@playline/chain';
-import { type SchemaSource, toSignerKey } from '@playline/contracts';
+import {
+  createRecordReader,
+  type MintRequestRecord,
+  mintRequestCodec,
+  type SchemaSource,
+  toSignerKey,
+} from '@playline/contracts';
 import type { ReadinessChecks } from '@playline/http';
 import type { Closable, Logger, Metrics } from '@playline/runtime';
 import { pause } from '@playline/stores';
 import {
   type BatchHandler,
   type Consumer,
+  type DeadLetter,
   type LogReader,
   type Producer,
   RetryableFault,
+  type StreamRecord,
   sendDeadLetters,
 } from '@playline/stream';
-import { createNodeChoice } from './chain/node-choice.ts';
-import { tellChainId } from './chain/told-chain-id.ts';
 import { LaneWorker } from './lane/lane-worker.ts';
 import { LaneWorkers } from './lane/lane-workers.ts';
 import { MintLane, type MintLaneParts } from './lane/mint-lane.ts';
 import { createMinterMetrics, type MinterMetrics } from './minter-metrics.ts';
-import type { ChainNode, ChainRules, LaneClock, LaneSigner, MintLog, PlacedRequest, SignerLane } from './ports.ts';
-import { createDecodeRequests } from './steps/decode-requests.ts';
+import type {
+  ChainNode,
+  ChainNodes,
+  ChainRules,
+  LaneClock,
+  LaneSigner,
+  MintLog,
+  PlacedRequest,
+  SignerLane,
+} from './ports.ts';
 
 /** A chain that is minted on. */
 export interface MintedChain {
@@ -170,3 +184,66 @@ function createOpenWorker(parts: MinterParts, metrics: MinterMetrics): (lane: Si
 
 /** Rules of a chain that is not configured: never used. */
 const NO_RULES = {} as ChainRules;
+
+/** Nodes of one chain, the preferred one first. One node at a time is used, until a caller passes it over. */
+export function createNodeChoice(nodes: readonly ChainNode[]): ChainNodes {
+  let at = 0;
+  return {
+    count: nodes.length,
+    get current() {
+      return nodes[at]!;
+    },
+    passOver: (node) => {
+      // Two lanes may report the same fault: only the first report switches nodes.
+      if (node === nodes[at]) at = (at + 1) % nodes.length;
+    },
+  };
+}
+
+interface ToldChain {
+  /** Name of the chain. The address of the node may contain a secret. */
+  readonly chain: string;
+  readonly chainId: number;
+  readonly logger: Pick<Logger, 'warn' | 'info'>;
+}
+
+/** Wraps a node and logs once when it begins to report another chain id, and when it reports the right one again. */
+export function tellChainId(node: ChainNode, { chain, chainId: wanted, logger }: ToldChain): ChainNode {
+  let last = wanted;
+  return {
+    ...node,
+    chainId: async () => {
+      const answered = await node.chainId();
+      if (answered !== last) {
+        const said = { chain, wantedChainId: wanted, answeredChainId: answered };
+        if (answered === wanted) logger.info(said, 'a node of the chain reports the right chain id again');
+        else logger.warn(said, 'a node of the chain reports another chain id, and is not used');
+      }
+      last = answered;
+      return answered;
+    },
+  };
+}
+
+interface DecodedRequests {
+  readonly placed: readonly PlacedRequest[];
+  readonly letters: readonly DeadLetter[];
+}
+
+/** Creates the step that decodes the requests of a batch; a record that is no request becomes a dead letter. */
+function createDecodeRequests(schemaOf: SchemaSource) {
+  const readValue = createRecordReader({ schemaOf, createReader: mintRequestCodec.decoderOf });
+  return async (records: readonly StreamRecord[]): Promise<DecodedRequests> => {
+    const placed: PlacedRequest[] = [];
+    const letters: DeadLetter[] = [];
+    for (const record of records) {
+      const read = await readValue(record.value);
+      if (read.kind === 'unreadable') letters.push({ record, reason: read.reason });
+      else placed.push({ request: toPlain(read.record), partition: record.partition, offset: record.offset });
+    }
+    return { placed, letters };
+  };
+}
+
+/** An instance of the codec's class would not equal a record from elsewhere. */
+const toPlain = (record: MintRequestRecord): MintRequestRecord => ({ ...record });

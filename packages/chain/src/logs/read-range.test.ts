@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { type ChainBlock, type ChainLog, type ChainNode, NodeFault } from '../node.ts';
-import { bloomOf } from './bloom.ts';
-import { type BlockRange, ForkFault, readRange } from './read-range.ts';
+import { type BlockRange, bloomOf, ForkFault, readRange } from './read-range.ts';
 import { CONSECUTIVE_TRANSFER, TRANSFER } from './transfers.ts';
 
 const hashOf = (number: number, branch = 0) => `0x${branch}${number.toString(16).padStart(63, '0')}`;

@@ -5,7 +5,7 @@ import { createRandom } from '@playline/testkit/random';
 import { describe, expect, it } from 'vitest';
 import type { ChainHead } from '../ports.ts';
 import { findFate } from '../steps/settle-nonces.ts';
-import type { Finality } from './chain-head.ts';
+import type { Finality } from './rpc-node.ts';
 import { createRpcNode } from './rpc-node.ts';
 
 interface Block {

@@ -2,7 +2,6 @@ import type { CarriedAsset } from '@playline/contracts';
 import fc from 'fast-check';
 import { encodeAbiParameters } from 'viem/utils';
 import { describe, expect, it } from 'vitest';
-import { ownerOf, SWORDS, toBytes } from '../test/mint-requests.ts';
 import {
   CONSECUTIVE_TRANSFER,
   type MintedToken,
@@ -10,7 +9,8 @@ import {
   mintedTokensOf,
   TRANSFER_BATCH,
   TRANSFER_SINGLE,
-} from './minted-tokens.ts';
+} from '../steps/settle-nonces.ts';
+import { ownerOf, SWORDS, toBytes } from '../test/mint-requests.ts';
 
 const NOBODY = `0x${'0'.repeat(64)}`;
 const topic = (value: string | number) =>

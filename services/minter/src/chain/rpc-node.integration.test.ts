@@ -4,10 +4,10 @@ import { openTestChain, type TestChain } from '@playline/testkit/chain';
 import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts';
 import { encodeFunctionData } from 'viem/utils';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { mintedTokensOf } from '../steps/settle-nonces.ts';
 import { ownerOf } from '../test/mint-requests.ts';
 import { createJsonRpc, createJsonRpcTogether } from './json-rpc.ts';
 import { MINT_ABI } from './mint-calls.ts';
-import { mintedTokensOf } from './minted-tokens.ts';
 import { createRpcNode } from './rpc-node.ts';
 
 let chain: TestChain;

@@ -1,12 +1,19 @@
-import { NodeFault } from '@playline/chain';
+import { type BlockName, NodeFault } from '@playline/chain';
 import { z } from 'zod';
-import type { CallAnswer, ChainNode, ContractCall, MintReceipt, SendAnswer } from '../ports.ts';
-import { askOneBranch, readBlock, readExisting, viewBranch } from './branch-views.ts';
-import { type Finality, readHead } from './chain-head.ts';
+import type { CallAnswer, ChainHead, ChainNode, ContractCall, MintReceipt, SendAnswer, SpentNonce } from '../ports.ts';
+import {
+  askOneBranch,
+  type BranchQuestions,
+  parseBlock,
+  parseExisting,
+  readBlock,
+  readExisting,
+  toBlockQuestion,
+  viewBranch,
+} from './branch-views.ts';
 import { type AskNode, type AskNodeTogether, NodeRefusal } from './json-rpc.ts';
 import { toRefusalWords } from './mint-calls.ts';
-import { count, hex, NONCES, parseAnswer, quantity, toQuantity } from './node-shapes.ts';
-import { findSpender } from './nonce-spender.ts';
+import { BLOCK, block, count, hex, NONCES, parseAnswer, quantity, toQuantity } from './node-shapes.ts';
 import { createFindAncestor } from './parent-links.ts';
 
 const receipt = z.object({
@@ -116,4 +123,115 @@ async function answerOf<T>(asked: Promise<T>): Promise<CallAnswer<T>> {
     if (fault.says(OUT_OF_TIME)) return { kind: 'unrunnable', words: late, isSure: false };
     throw new NodeFault('unreachable', fault.message);
   }
+}
+
+/** Final blocks: those that the node calls `finalized`, or those at least this many blocks behind its latest one. */
+export type Finality = 'finalized' | number;
+
+/** The latest block may move back between two questions, after a reorganisation or between two nodes. */
+const TRIES = 3;
+
+/**
+ * Reads the end of the chain, the last final block, and the block at the number that was final before, as one node has
+ * them at one moment. Of two nodes behind one address, one might lag, and its block so far behind the latest block of
+ * the other might not be final at all.
+ * @param known null: no block was final before
+ */
+function readHead(questions: BranchQuestions, finality: Finality, known: number | null): Promise<ChainHead> {
+  return askOneBranch(
+    () => readTogether(questions, finality, known),
+    () => readApart(questions, finality, known),
+  );
+}
+
+async function readTogether(
+  { ask, askTogether }: BranchQuestions,
+  finality: Finality,
+  known: number | null,
+): Promise<ChainHead> {
+  const view = async (final: number | 'finalized') => {
+    // The latest block comes last: it can only be further from the final one than it was when that was read.
+    const tags = [...(known === null ? [] : [known]), final, 'latest' as const];
+    const answers = await askTogether(tags.map(toBlockQuestion));
+    const knownHash = known === null ? null : (parseBlock(answers[0])?.hash ?? null);
+    const [end, latest] = [parseExisting(answers.at(-2), final), parseExisting(answers.at(-1), 'latest')];
+    return toHead(latest, end, knownHash);
+  };
+  if (finality === 'finalized') return view(finality);
+  let { number } = await readExisting(ask, 'latest');
+  for (let tries = 0; tries < TRIES; tries++) {
+    const head = await view(toHorizon(number, finality));
+    if (head.number >= number) return head;
+    ({ number } = head);
+  }
+  throw new NodeFault('behind', 'the latest block of the node of the chain moves back');
+}
+
+/** For a node that takes no batches: a block is so far behind the latest one because links of hashes lead to it. */
+async function readApart(
+  { ask, findAncestor }: BranchQuestions,
+  finality: Finality,
+  known: number | null,
+): Promise<ChainHead> {
+  const knownHash = known === null ? null : ((await readBlock(ask, known))?.hash ?? null);
+  if (finality === 'finalized') {
+    const end = await readExisting(ask, finality);
+    return toHead(await readExisting(ask, 'latest'), end, knownHash);
+  }
+  const latest = await readExisting(ask, 'latest');
+  const number = toHorizon(latest.number, finality);
+  return toHead(latest, { number, hash: await findAncestor(latest, number) }, knownHash);
+}
+
+const toHorizon = (latest: number, depth: number) => Math.max(0, latest - depth);
+
+function toHead(
+  { number, baseFeePerGas: baseFee }: Awaited<ReturnType<typeof readExisting>>,
+  { number: finalized, hash: finalizedHash }: BlockName,
+  knownHash: string | null,
+): ChainHead {
+  if (finalized > number)
+    throw new NodeFault('behind', `the node of the chain ends before block ${finalized}, which it calls final`);
+  return { number, baseFee, finalized, finalizedHash, knownHash };
+}
+
+const fullBlock = block.extend({ transactions: z.array(z.object({ hash: hex, from: hex, nonce: count })) });
+
+/**
+ * Finds the transaction that spent a nonce: first its block, by binary search over the address's transaction count,
+ * then the transaction in that block. The counts only say where to look. The transaction is the proof, and only if its
+ * block is on the branch of the final block. Null when the node no longer has the counts of that time.
+ */
+async function findSpender(questions: BranchQuestions, spent: SpentNonce): Promise<string | null> {
+  const number = await findBlock(questions.ask, spent).catch((fault: unknown) => {
+    if (fault instanceof NodeRefusal) return null;
+    throw fault;
+  });
+  if (number === null) return null;
+  const { horizon, address, nonce } = spent;
+  const full = { method: BLOCK, params: [toQuantity(number), true] };
+  const { answer, hashes } = await viewBranch(questions, [number, horizon.number], full);
+  const [blockHash, horizonHash] = hashes;
+  if (horizonHash !== horizon.hash)
+    throw new NodeFault('inconsistent', `the node has another block ${horizon.number} than the one that was final`);
+  const found = parseAnswer(fullBlock.nullable(), BLOCK, answer);
+  if (found === null || found.hash !== blockHash) return null;
+  return found.transactions.find((each) => each.from === address && each.nonce === nonce)?.hash ?? null;
+}
+
+/** The block that spent the nonce; null: none up to the final block. @throws NodeRefusal without state that old */
+async function findBlock(ask: AskNode, { address, nonce, horizon }: SpentNonce): Promise<number | null> {
+  const isSpentAt = async (number: number) =>
+    parseAnswer(count, NONCES, await ask(NONCES, [address, toQuantity(number)])) > nonce;
+  if (!(await isSpentAt(horizon.number))) return null;
+  // It was probably spent recently, so search backwards in steps that double.
+  let [before, at] = [Math.max(-1, horizon.number - 1), horizon.number];
+  for (let step = 1; before >= 0 && (await isSpentAt(before)); step *= 2)
+    [before, at] = [Math.max(-1, before - step), before];
+  while (at - before > 1) {
+    const middle = Math.floor((before + at) / 2);
+    if (await isSpentAt(middle)) at = middle;
+    else before = middle;
+  }
+  return at;
 }

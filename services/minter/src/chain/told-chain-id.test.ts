@@ -1,8 +1,8 @@
 import { expect, it } from 'vitest';
+import { tellChainId } from '../pipeline.ts';
 import type { ChainNode } from '../ports.ts';
 import { createWorld } from '../test/lane-world.ts';
 import { CHAIN } from '../test/mint-requests.ts';
-import { tellChainId } from './told-chain-id.ts';
 
 it('a node with another chain id is named in the log once, although another node mints, and once more when it is right again', async () => {
   const said: unknown[] = [];

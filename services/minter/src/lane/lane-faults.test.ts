@@ -1,7 +1,7 @@
 import { NodeFault } from '@playline/chain';
 import { describe, expect, it } from 'vitest';
-import { TRANSFER_SINGLE } from '../chain/minted-tokens.ts';
 import type { ChainNode } from '../ports.ts';
+import { TRANSFER_SINGLE } from '../steps/settle-nonces.ts';
 import { createWorld, DEPTH } from '../test/lane-world.ts';
 import { MemoryChain } from '../test/memory-chain.ts';
 import { MemoryNode } from '../test/memory-node.ts';

@@ -2,8 +2,8 @@ import type { MintStateRecord } from '@playline/contracts';
 import { describe, expect, it } from 'vitest';
 import type { LaneChange } from '../ports.ts';
 import { toRequest } from '../test/mint-requests.ts';
-import { LaneJournal } from './lane-journal.ts';
 import { LaneOver } from './lane-over.ts';
+import { LaneJournal } from './mint-lane.ts';
 import { MintLedger } from './mint-ledger.ts';
 import { toFirstState } from './next-state.ts';
 

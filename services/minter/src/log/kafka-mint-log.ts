@@ -9,9 +9,10 @@ import {
   toSignerKey,
 } from '@playline/contracts';
 import { type AtomicPublisher, type LogReader, type PlacedRecord, toPartition } from '@playline/stream';
-import { SignerHoldings } from '../lane/signer-holdings.ts';
-import type { LaneChange, LaneWriter, MintLog, SignerLane } from '../ports.ts';
-import { PendingSigners } from './pending-signers.ts';
+import { DigestTable } from '../lane/digest-table.ts';
+import { toAttemptKey } from '../lane/failed-attempts.ts';
+import { type ReferenceName, toReferenceKey } from '../lane/mint-ledger.ts';
+import type { LaneChange, LaneWriter, MintLog, OtherSigners, SignerLane } from '../ports.ts';
 import { createTopicLog, type Kept, type MintTopic, type TopicLog } from './topic-log.ts';
 
 export interface MintLogParts {
@@ -116,4 +117,76 @@ async function toRecords(
   for (const record of change.forgotten)
     placed.push(await transactions.toPlaced(homes.transactions, toMintTransactionKey(record), null));
   return placed;
+}
+
+/** Signers with pending assets, built from states as they are read. Stores keys only. */
+class PendingSigners {
+  readonly #pending = new Map<string, { readonly lane: SignerLane; readonly states: Set<string> }>();
+
+  apply(state: MintStateRecord): void {
+    const key = toSignerKey(state);
+    if (state.status === 'pending') {
+      const found = this.#pending.get(key);
+      // A copy: the record's Buffer may be a slice of everything that was read with it.
+      const own = found ?? { lane: { chain: state.chain, signer: Buffer.from(state.signer) }, states: new Set() };
+      own.states.add(toMintStateKey(state));
+      this.#pending.set(key, own);
+      return;
+    }
+    const found = this.#pending.get(key);
+    found?.states.delete(toMintStateKey(state));
+    if (found?.states.size === 0) this.#pending.delete(key);
+  }
+
+  /** In the order in which the signers were first seen. */
+  get lanes(): readonly SignerLane[] {
+    return [...this.#pending.values()].map(({ lane }) => lane);
+  }
+}
+
+/** Which signers hold which reference ids, as states are read on. */
+export class SignerHoldings implements Pick<OtherSigners, 'hold' | 'holdsItself' | 'has'> {
+  /** By chain and reference id of pending assets: the signer and the attempt, one after the other. */
+  readonly #pending = new Map<string, Map<string, string>>();
+  /** By chain and reference id of minted assets: the number of the signer. */
+  readonly #minted = new DigestTable();
+  readonly #numbers = new Map<string, number>();
+
+  apply(state: MintStateRecord): void {
+    const key = `${state.chain}:${toReferenceKey(state)}`;
+    const [signer, attempt] = [state.signer.toString('hex'), toAttemptKey(state)];
+    const pending = this.#pending.get(key) ?? new Map<string, string>();
+    if (state.status === 'pending') pending.set(signer, attempt);
+    else if (pending.get(signer) === attempt) pending.delete(signer);
+    if (state.status === 'succeeded') this.#minted.set(key, this.#numberOf(signer));
+    if (pending.size === 0) this.#pending.delete(key);
+    else this.#pending.set(key, pending);
+  }
+
+  #numberOf(signer: string): number {
+    const number = this.#numbers.get(signer) ?? this.#numbers.size + 1;
+    this.#numbers.set(signer, number);
+    return number;
+  }
+
+  hold({ chain, signer }: SignerLane, request: ReferenceName): boolean {
+    const key = `${chain}:${toReferenceKey(request)}`;
+    const own = signer.toString('hex');
+    const minted = this.#minted.get(key);
+    if (minted !== 0 && minted !== this.#numbers.get(own)) return true;
+    const pending = this.#pending.get(key);
+    return pending !== undefined && (pending.size > 1 || !pending.has(own));
+  }
+
+  holdsItself({ chain, signer }: SignerLane, request: ReferenceName): boolean {
+    const key = `${chain}:${toReferenceKey(request)}`;
+    const own = signer.toString('hex');
+    const minted = this.#minted.get(key);
+    return (minted !== 0 && minted === this.#numbers.get(own)) || this.#pending.get(key)?.has(own) === true;
+  }
+
+  has({ chain, signer }: SignerLane, attempt: ReferenceName & Pick<MintStateRecord, 'attemptId'>): boolean {
+    const pending = this.#pending.get(`${chain}:${toReferenceKey(attempt)}`);
+    return pending?.get(signer.toString('hex')) === toAttemptKey(attempt);
+  }
 }

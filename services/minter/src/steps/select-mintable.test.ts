@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { selectMintable } from './select-mintable.ts';
+import { selectMintable } from './plan-mint.ts';
 
 /** A contract that refuses bad assets, and the second of two assets with the same token. */
 function createContract(isBad: (asset: number) => boolean) {

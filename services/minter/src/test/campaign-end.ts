@@ -1,8 +1,8 @@
 import { activityIdOf } from '@playline/chain';
 import type { MintStateRecord } from '@playline/contracts';
-import { mintedTokensOf } from '../chain/minted-tokens.ts';
 import { toAttemptKey } from '../lane/failed-attempts.ts';
 import { toReferenceKey } from '../lane/mint-ledger.ts';
+import { mintedTokensOf } from '../steps/settle-nonces.ts';
 import type { CampaignTraffic } from './campaign-traffic.ts';
 import type { MemoryChain } from './memory-chain.ts';
 import type { MemoryMintLog } from './memory-mint-log.ts';

@@ -1,8 +1,8 @@
 import { activityIdOf } from '@playline/chain';
 import { createRandom, type Random } from '@playline/testkit/random';
-import { createNodeChoice } from '../chain/node-choice.ts';
 import { LaneOver } from '../lane/lane-over.ts';
 import { MintLane } from '../lane/mint-lane.ts';
+import { createNodeChoice } from '../pipeline.ts';
 import type { ChainRules, LaneChange, MintLog, PlacedRequest, SignerLane } from '../ports.ts';
 import { checkEnd, type EndReport } from './campaign-end.ts';
 import { CampaignTraffic } from './campaign-traffic.ts';

@@ -1,7 +1,7 @@
 import { activityIdOf } from '@playline/chain';
 import type { MintStateRecord } from '@playline/contracts';
-import { createNodeChoice } from '../chain/node-choice.ts';
 import { MintLane } from '../lane/mint-lane.ts';
+import { createNodeChoice } from '../pipeline.ts';
 import type { ChainNode, ChainRules, KeyStanding } from '../ports.ts';
 import { MemoryChain } from './memory-chain.ts';
 import { MemoryMintLog } from './memory-mint-log.ts';

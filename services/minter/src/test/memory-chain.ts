@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto';
 import { decodeFunctionData, encodeAbiParameters, encodeErrorResult, parseAbi } from 'viem/utils';
 import { MINT_ABI, toRefusalWords } from '../chain/mint-calls.ts';
-import { TRANSFER, TRANSFER_BATCH } from '../chain/minted-tokens.ts';
 import type { EventLog, MintReceipt, UnsignedTransaction } from '../ports.ts';
+import { TRANSFER, TRANSFER_BATCH } from '../steps/settle-nonces.ts';
 
 /** The memory signer signs by adding the sender. */
 export interface MemoryTransaction extends UnsignedTransaction {

@@ -1,6 +1,6 @@
 import type { MintStateRecord, MintTransactionRecord } from '@playline/contracts';
 import { toMintTransactionKey } from '@playline/contracts';
-import { SignerHoldings } from '../lane/signer-holdings.ts';
+import { SignerHoldings } from '../log/kafka-mint-log.ts';
 import type { LaneChange, LaneWriter, MintLog, OtherSigners, SignerLane } from '../ports.ts';
 
 const laneKeyOf = ({ chain, signer }: SignerLane) => `${chain}:${signer.toString('hex')}`;
