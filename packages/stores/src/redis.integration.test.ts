@@ -1,5 +1,5 @@
 import { createServer } from 'node:net';
-import { until } from '@playline/testkit';
+import { testStores, until } from '@playline/testkit';
 import { expect, it, onTestFinished } from 'vitest';
 import { openRedis } from './redis.ts';
 
@@ -27,21 +27,12 @@ it('fails a command at once while Redis is away, and goes on trying to connect',
 });
 
 it('waits longer each time for a Redis that refuses the login', async () => {
-  const replies = createServer((socket) => {
-    socket.on('data', () => socket.write('-WRONGPASS invalid username-password pair or user is disabled.\r\n'));
-    socket.on('error', () => {});
-  });
-  await new Promise<void>((resolve) => void replies.listen(0, '127.0.0.1', resolve));
-  const { port } = replies.address() as { port: number };
   const faults: Error[] = [];
-  const { redis, close } = openRedis({
-    url: `redis://:wrong@127.0.0.1:${port}`,
-    onFault: (fault) => faults.push(fault),
-  });
-  onTestFinished(async () => {
-    await close();
-    await new Promise((resolve) => void replies.close(resolve));
-  });
+  const url = new URL(testStores().redis);
+  url.password = 'wrong';
+  const { redis, close } = openRedis({ url: url.href, onFault: (fault) => faults.push(fault) });
+  onTestFinished(close);
   await until('the refusal', async () => faults.some(({ message }) => message.startsWith('WRONGPASS')));
   expect(redis.options.retryStrategy?.(100)).toBe(5_000);
+  expect(faults.map(String).join()).not.toContain('wrong');
 });
