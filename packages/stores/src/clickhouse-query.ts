@@ -7,7 +7,7 @@ export interface ClickHouseAccount {
   readonly user: string;
   readonly password: string;
   readonly database: string;
-  /** The `fetch` to ask with; needed for an own certificate authority. */
+  /** The `fetch` to use; needed for an own certificate authority. */
   readonly fetch?: StoreFetch;
   /** For clients that connect by themselves. */
   readonly tls?: TlsOptions;
@@ -52,15 +52,15 @@ export class ClickHouseFault extends Error {
 export interface ClickHouseRequest {
   /** The statement; with the setting `query` the data that belongs to it. */
   readonly body: string;
-  /** Settings and parameters of the statement, as they stand in the address. */
+  /** Settings and parameters of the statement, as in the query string. */
   readonly settings?: Readonly<Record<string, string>>;
   /** After so many milliseconds the statement is given up. */
   readonly deadlineMs: number;
-  /** Aborted when nobody waits for the answer any more. */
+  /** Aborted when the answer is not needed any more. */
   readonly signal?: AbortSignal | undefined;
   /**
    * True for a statement that changes nothing. It is sent once more where its connection was closed, and may then run twice:
-   * nobody can tell whether ClickHouse had begun.
+   * it is unknown whether ClickHouse had begun.
    */
   readonly isRead?: boolean;
 }

@@ -33,7 +33,7 @@ interface Known {
 
 /**
  * Collects the faults of all clients. A refusal (TLS or login) is logged as a sentence, at most once a minute for each
- * store and sentence; a store that is merely away is only told of by `reasons`, as its clients log that themselves.
+ * store and sentence; a store that is only away appears in `reasons` alone, because its clients log that themselves.
  * @param nowMs a clock that never goes back
  */
 export function createConnectionFaults(log: FaultLog, nowMs: () => number = () => performance.now()): ConnectionFaults {
@@ -56,7 +56,7 @@ export function createConnectionFaults(log: FaultLog, nowMs: () => number = () =
     of: (store) => (fault) => hear(store, fault),
     forgetting: (store, holds) => async () => {
       const isUsable = await holds();
-      // The times of the log stay: a store that comes and goes is told of no more often.
+      // The times of the log stay: a store that comes and goes is logged no more often.
       if (isUsable) for (const known of stores.get(store)?.values() ?? []) known.heardMs = Number.NEGATIVE_INFINITY;
       return isUsable;
     },

@@ -2,7 +2,7 @@
 export type StoreName = 'Kafka' | 'ClickHouse' | 'Redis' | 'the schema registry';
 
 export interface ConnectionFault {
-  /** What failed and which setting mends it, for an operator; holds no secret. */
+  /** What failed and which setting to correct, for an operator; without secrets. */
   readonly sentence: string;
   /** True when retrying is useless until somebody changes a setting or the store. */
   readonly isRefusal: boolean;
@@ -155,8 +155,8 @@ function explainUnusable(store: StoreName, parts: readonly Part[]): string | nul
 }
 
 /**
- * Says in one sentence why a store cannot be used, by what its client threw. The sentence is put together from codes
- * and names of settings, never from what the client or the server says, except for host names of a certificate.
+ * Explains in one sentence why a store cannot be used, from what its client threw. The sentence is made of codes and
+ * names of settings, never of texts of the client or the server, except for host names of a certificate.
  * @param fault whatever kafkajs, @platformatic/kafka, ioredis, @clickhouse/client or fetch threw
  */
 export function explainConnection(store: StoreName, fault: unknown): ConnectionFault {

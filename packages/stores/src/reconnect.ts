@@ -1,12 +1,12 @@
 import { explainConnection, type StoreName } from './explain-fault.ts';
 
-/** A refusal is mended by a person: one attempt in five seconds notices soon enough and wears no server out. */
+/** A person corrects a refusal: one attempt in five seconds notices it soon enough and costs the server little. */
 const REFUSED_WAIT_MAX_MS = 5_000;
 const WAIT_MIN_MS = 50;
 
 /** How long a client waits before it connects again. */
 export interface ReconnectPace {
-  /** Told of the faults of the connection. */
+  /** Call it with every fault of the connection. */
   heard(fault: unknown): void;
   /** Milliseconds before the attempt of this number, counted from 1 since the last success. */
   waitMs(attempt: number): number;
@@ -31,17 +31,17 @@ export function createReconnectPace(store: StoreName, awayMaxMs: number): Reconn
   };
 }
 
-/** A store that is merely away is asked as often as callers ask: those have waits of their own. */
+/** A store that is only away is tried whenever a caller calls: callers have their own waits. */
 const AWAY_WAIT_MS = 0;
 
 /**
- * Keeps clients that connect with every question from knocking at a store that refuses them (TLS or login): it is not
- * asked again before a wait that doubles up to five seconds, and whoever asks meanwhile hears the same refusal at once.
+ * Limits the attempts of clients that connect with every call to a store that refuses them (TLS or login). It is tried
+ * again after a wait that doubles up to five seconds; calls before that fail at once with the same refusal.
  */
 export interface ConnectGate {
-  /** The refusal that still stands for an address (`host:port`), or null when it may be connected to. */
+  /** The refusal that still counts for an address (`host:port`), or null when it may be connected to. */
   refusalOf(address: string): Error | null;
-  /** Told how an attempt ended; null for well. */
+  /** Call it after every attempt; null when it succeeded. */
   settled(address: string, fault: Error | null): void;
 }
 

@@ -19,9 +19,9 @@ export class StoreFault extends Error {
 }
 
 /**
- * Faults that no waiting mends: somebody has to change the tables or this program. Everything else passes, whatever its
+ * Faults that no wait ends: the tables or this program must be changed. Everything else passes, whatever its
  * number, and numbers of later releases too: memory, disk, parts, replicas, passwords, grants, a server that stops.
- * A wrong entry here costs minutes (a partition that stands is tried again by itself), a missing one costs lines in a log.
+ * A wrong entry here costs minutes (a stopped partition is tried again by itself), a missing one costs lines in a log.
  *
  * Unknown tables and databases are here although a migration may be on its way: the engine does not answer before its
  * tables are loaded, and a writer that starts before its tables exist must say that it is not ready.
@@ -47,7 +47,7 @@ const FINAL_CODES: ReadonlyMap<number, string> = new Map([
   [62, 'SYNTAX_ERROR'],
   [73, 'UNKNOWN_FORMAT'],
   [115, 'UNKNOWN_SETTING'],
-  // The bytes cannot be read, or say what no column may hold.
+  // The bytes cannot be read, or have a value that no column may hold.
   [6, 'CANNOT_PARSE_TEXT'],
   [26, 'CANNOT_PARSE_QUOTED_STRING'],
   [27, 'CANNOT_PARSE_INPUT_ASSERTION_FAILED'],

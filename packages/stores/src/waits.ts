@@ -1,5 +1,5 @@
 /**
- * Waits for work, and no longer than a bound. The work itself goes on behind the bound, and nobody hears of its end then.
+ * Waits for work, but no longer than a bound. The work itself continues after the bound, and its result is ignored then.
  * @param late called when the bound is over: what it returns is the answer, what it throws is thrown
  * @throws what the work throws within the bound
  */
@@ -17,7 +17,7 @@ export async function waitAtMost<T, L>(boundMs: number, work: Promise<T>, late: 
 }
 
 /**
- * Waits for the answer of a store, and no longer than a bound. The call itself goes on behind it.
+ * Waits for the answer of a store, but no longer than a bound. The call itself continues after it.
  * @throws Error that names the bound when it is over; before that, what the call throws
  */
 export function answerWithin<T>(boundMs: number, call: Promise<T>): Promise<T> {
@@ -26,7 +26,7 @@ export function answerWithin<T>(boundMs: number, call: Promise<T>): Promise<T> {
   });
 }
 
-/** Waits so long, or until the signal is aborted: whoever goes on looks at the signal. */
+/** Waits that long, or until the signal is aborted. Does not throw: the caller checks the signal. */
 export function pause(ms: number, stop?: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     const end = () => {

@@ -7,7 +7,7 @@ type Reasons = () => Readonly<Record<string, string>>;
 
 /** Compares the wall clock of this process with those of the brokers and of Redis. */
 export interface ClockWatch {
-  /** Notes the present time of a store: what a broker gave to a batch that it has just acknowledged, or what Redis says. */
+  /** Notes the present time of a store: that of a batch which a broker has just acknowledged, or the clock of Redis. */
   observe(storeAtMs: number): void;
   /** What is wrong with the clock; null when it is right, or not compared yet. */
   fault(): string | null;
@@ -27,7 +27,7 @@ export const CLOCK_OFF_MAX_MS = 3_600_000;
  * would keep a gateway unready for ever whose stores do not answer.
  */
 const COMPARISON_MAX_MS = 600_000;
-/** Refused requests bring no acknowledgement, and a new gateway has none yet: Redis is asked this often. */
+/** Refused requests bring no acknowledgement, and a new gateway has none yet: the clock of Redis is read this often. */
 const ASK_INTERVAL_MS = 30_000;
 /** The listener waits this long for the first comparison. */
 const FIRST_ANSWER_MAX_MS = 1_000;

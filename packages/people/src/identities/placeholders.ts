@@ -55,7 +55,7 @@ const ZEROS = /^[-+]?[0.,:_\s-]+$|^0x0+$/;
 /** Fewer digits may be the id of one of the first thousand users of a game that counts them. */
 const REPEATED = /^(?:([a-z])\1{2,}|(\d)\2{3,})$/;
 const PUNCTUATION = /^[-_.?*/\\!#~\s\u2010-\u2015]+$/;
-/** Ends of the domain in an e-mail address whose other parts say nothing. */
+/** Ends of the domain in an e-mail address whose other parts are placeholders. */
 const DOMAINS = wordsOf('com net org io');
 const EMAIL = new RegExp(`^([^@]+)@([^@]+?)(?:\\.(?:${DOMAINS.join('|')}))?$`);
 /** A word in front of an id that is missing: `user-`. */
