@@ -234,8 +234,9 @@ local HELD, ALLOWED, BLOCKED = 'h', 'w', 'k'
 
 -- Letter of what is known about an identity: held, allowed or blocked; false when nothing is.
 local function suspicion_of(env, key)
+  if env.suspect_count == 0 then return false end
   if env.suspicions[key] == nil then
-    local value = env.suspect_count > 0 and call('HGET', env.suspects, key)
+    local value = call('HGET', env.suspects, key)
     env.suspicions[key] = value and sub(value, 1, 1)
   end
   return env.suspicions[key]
