@@ -1,62 +1,106 @@
+import { Command, CommanderError, type CommandUnknownOpts } from '@commander-js/extra-typings';
 import { redactSecrets } from '@playline/runtime';
 import {
-  type Command,
+  type CreateCommand,
   EmptiedError,
+  Ended,
   EXIT,
   type ExitCode,
+  endWith,
+  type OldCommand,
   type Terminal,
   UnreachableError,
   UsageError,
 } from './command.ts';
 import { printLines } from './terminal.ts';
 
+/** Columns of help, also where the terminal's width is unknown. */
+const HELP_WIDTH = 100;
+
 /**
  * Runs the command that the first argument names. Never throws: faults become a sentence and an exit code.
  * @returns 0 done, 1 failed, 2 wrong arguments, 3 a required service does not answer, 4 Redis has lost what it held
  */
 export async function runCommand(
-  commands: readonly Command[],
+  commands: readonly (CreateCommand | OldCommand)[],
   args: readonly string[],
   terminal: Terminal,
 ): Promise<ExitCode> {
-  const [name, ...rest] = args;
-  if (name === undefined || name === '--help' || name === 'help') {
-    (terminal.text ?? terminal.result)(overview(commands));
-    return name === undefined ? EXIT.usage : EXIT.ok;
-  }
-  const command = commands.find((candidate) => candidate.name === name);
-  if (command === undefined) {
-    terminal.progress(`unknown command '${name}'`);
-    printLines(terminal.progress, `\n${overview(commands)}`);
-    return EXIT.usage;
-  }
-  if (rest.includes('--help')) {
-    (terminal.text ?? terminal.result)(command.help);
-    return EXIT.ok;
+  const program = createProgram(commands, terminal);
+  let called: CommandUnknownOpts = program;
+  program.hook('preAction', (_, action) => void (called = action));
+  for (const command of withSubcommands(program)) {
+    command.exitOverride((error) => {
+      called = command;
+      throw error;
+    });
   }
   try {
-    return await command.run(rest, terminal);
+    await program.parseAsync([...args], { from: 'user' });
+    return EXIT.ok;
   } catch (error) {
-    return explain(error, command, terminal);
+    return explain(error, called, terminal);
   }
 }
 
-function explain(error: unknown, command: Command, terminal: Terminal): ExitCode {
+/** The program with its commands, which print to the terminal and leave errors to `explain`. */
+export function createProgram(
+  commands: readonly (CreateCommand | OldCommand)[],
+  terminal: Terminal,
+): CommandUnknownOpts {
+  const program = new Command('operator').description('Operates a Playline deployment.');
+  for (const create of commands)
+    program.addCommand(
+      typeof create === 'function'
+        ? create(terminal)
+        : new Command((create as OldCommand).name)
+            .description((create as OldCommand).summary)
+            .allowUnknownOption()
+            .allowExcessArguments()
+            .argument('[words...]')
+            .addHelpText('after', (create as OldCommand).help)
+            .action(async (words: string[]) => endWith(await (create as OldCommand).run(words, terminal))),
+    );
+  const printHelp = terminal.text ?? terminal.result;
+  for (const command of withSubcommands(program)) {
+    command.helpCommand(false).configureOutput({
+      writeOut: (text) => printHelp(text.trimEnd()),
+      writeErr: (text) => printLines(terminal.progress, text.trimEnd()),
+      outputError: () => {},
+      getOutHelpWidth: () => HELP_WIDTH,
+      getErrHelpWidth: () => HELP_WIDTH,
+    });
+  }
+  return program;
+}
+
+/** A command and everything below it. */
+export function withSubcommands(command: CommandUnknownOpts): CommandUnknownOpts[] {
+  return [command, ...command.commands.flatMap(withSubcommands)];
+}
+
+/** Words that call a command, without the program's name: `keys create`. */
+export function pathOf(command: CommandUnknownOpts): string {
+  const names: string[] = [];
+  for (let each: CommandUnknownOpts | null = command; each?.parent; each = each.parent) names.unshift(each.name());
+  return names.join(' ');
+}
+
+function explain(error: unknown, command: CommandUnknownOpts, terminal: Terminal): ExitCode {
+  if (error instanceof Ended) return error.code;
+  if (error instanceof CommanderError && error.exitCode === 0) return EXIT.ok;
+  // Help was printed, because a subcommand is missing.
+  if (error instanceof CommanderError && error.code === 'commander.help') return EXIT.usage;
+  const path = pathOf(command);
   const text = redactSecrets(error instanceof Error ? error.message : String(error));
-  if (error instanceof UsageError) {
-    terminal.progress(`${command.name}: ${text}`);
-    printLines(terminal.progress, `\n${command.help}`);
+  if (error instanceof CommanderError || error instanceof UsageError) {
+    const sentence = text.replace(/^error: /, '').replaceAll('\n', ' ');
+    const [name, ...rest] = path.split(' ');
+    const hint = path === '' ? 'npm run help' : ['npm run', name, '--', ...rest, '--help'].join(' ');
+    terminal.progress(`${path === '' ? '' : `${path}: `}${sentence} (see ${hint})`);
     return EXIT.usage;
   }
-  terminal.progress(`${command.name}: ${text}`);
+  terminal.progress(`${path}: ${text}`);
   if (error instanceof EmptiedError) return EXIT.emptied;
   return error instanceof UnreachableError ? EXIT.unreachable : EXIT.failed;
-}
-
-function overview(commands: readonly Command[]): string {
-  const width = commands
-    .map(({ name }) => name.length)
-    .reduce((most, each) => Math.max(most, each), Number.NEGATIVE_INFINITY);
-  const lines = commands.map(({ name, summary }) => `  ${name.padEnd(width)}  ${summary}`);
-  return `usage: operator <command> [options]\n\n${lines.join('\n')}\n\noperator <command> --help tells the options of one.`;
 }

@@ -1,4 +1,5 @@
 import { type ParseArgsOptionsConfig, parseArgs } from 'node:util';
+import { Command, type CommandUnknownOpts, InvalidArgumentError } from '@commander-js/extra-typings';
 
 /** Output of a command: results to standard output, progress to standard error. */
 export interface Terminal {
@@ -15,14 +16,23 @@ export interface Terminal {
 export const EXIT = { ok: 0, failed: 1, usage: 2, unreachable: 3, emptied: 4 } as const;
 export type ExitCode = (typeof EXIT)[keyof typeof EXIT];
 
-/** One command of the operator: `operator <name> …`. */
-export interface Command {
-  readonly name: string;
-  /** One line for the list of commands. */
-  readonly summary: string;
-  /** Usage and options. */
-  readonly help: string;
-  run(args: readonly string[], terminal: Terminal): Promise<ExitCode>;
+/** Makes a command with its subcommands, options and help: `operator <name> …`. */
+export type CreateCommand = (terminal: Terminal) => CommandUnknownOpts;
+
+/** A command that failed and has already printed why. */
+export class Ended extends Error {
+  override readonly name = 'Ended';
+  readonly code: ExitCode;
+
+  constructor(code: ExitCode) {
+    super(`exit code ${code}`);
+    this.code = code;
+  }
+}
+
+/** Ends the command with an exit code. @throws Ended unless it is 0 */
+export function endWith(code: ExitCode): void {
+  if (code !== EXIT.ok) throw new Ended(code);
 }
 
 /** The arguments are wrong; the message says which, and what would be right. Exit code 2. */
@@ -49,6 +59,54 @@ export const unconfirmed =
   ({ message }: Error): never => {
     throw new UnreachableError(`Kafka did not confirm ${what} (${message}): ${next}`);
   };
+
+/**
+ * Parses an option as a number within inclusive bounds.
+ * @throws InvalidArgumentError
+ */
+export const numberFrom =
+  (min: number, max: number) =>
+  (text: string): number => {
+    const value = text.trim() === '' ? Number.NaN : Number(text);
+    if (!(value >= min && value <= max)) throw new InvalidArgumentError(`Expected a number from ${min} to ${max}.`);
+    return value;
+  };
+
+/** As `numberFrom`, for whole numbers. @throws InvalidArgumentError */
+export const wholeNumberFrom =
+  (min: number, max: number) =>
+  (text: string): number => {
+    const value = numberFrom(min, max)(text);
+    if (!Number.isInteger(value)) throw new InvalidArgumentError('Expected a whole number.');
+    return value;
+  };
+
+/** A command or subcommand, to which options and an action are added. */
+export const command = (name: string, description: string): Command => new Command(name).description(description);
+
+/**
+ * Asks for confirmation before something that cannot be undone; `--yes` confirms in advance.
+ * @param effect a sentence
+ * @throws UsageError without a terminal
+ */
+export async function isConfirmed(
+  effect: string,
+  { yes = false }: { readonly yes?: boolean | undefined },
+  terminal: Terminal,
+): Promise<boolean> {
+  if (yes) return true;
+  if (terminal.ask === undefined) throw new UsageError(`${effect} There is no terminal to confirm at: use --yes`);
+  return (await terminal.ask(`${effect} Type yes to continue: `)).trim().toLowerCase() === 'yes';
+}
+
+// LEGACY until every command is converted.
+export interface OldCommand {
+  readonly name: string;
+  readonly summary: string;
+  readonly help: string;
+  run(args: readonly string[], terminal: Terminal): Promise<ExitCode>;
+}
+export type { OldCommand as Command };
 
 /** The options of a command as `parseOptions` reads them. One that may be repeated has a list. */
 export type Values = Readonly<Record<string, string | boolean | readonly string[] | undefined>>;

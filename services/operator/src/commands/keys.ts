@@ -1,27 +1,19 @@
+import { Option } from '@commander-js/extra-typings';
 import {
   type Change,
   FIRST_PROJECT,
+  PLAN_MAX,
+  PLAN_WINDOW_S,
   type RateLimitKeyRecord,
   type SignableKeyRecord,
   type SignerPublicKey,
 } from '@playline/access-keys';
-import {
-  type Command,
-  EXIT,
-  type ExitCode,
-  parseOptions,
-  type Terminal,
-  textOf,
-  UsageError,
-  type Values,
-} from '../command.ts';
-import { type EnvironmentKeysContext, environmentOf, list, make, origins, revoke } from '../keys/words.ts';
+import { type CreateCommand, command, endWith, UsageError, wholeNumberFrom } from '../command.ts';
+import { type EnvironmentKeysContext, list, make, origins, revoke } from '../keys/words.ts';
 import * as rateLimitKeys from '../rate-limit-keys/words.ts';
-import { RATE_LIMIT_KEY_OPTIONS } from '../rate-limit-keys/words.ts';
 import type { OpensAccessLog } from '../records/access-log.ts';
-import { PASS_OVER_OPTIONS, passOver } from '../records/pass-over.ts';
-import type { RecordSources } from '../records/record-access.ts';
-import { rebuildViews } from '../records/record-access.ts';
+import { passOver } from '../records/pass-over.ts';
+import { type RecordSources, rebuildViews } from '../records/record-access.ts';
 import * as signableKeys from '../signable-keys/words.ts';
 
 export interface KeysContext extends EnvironmentKeysContext {
@@ -35,172 +27,190 @@ export interface KeysContext extends EnvironmentKeysContext {
   readonly signerKey: () => SignerPublicKey;
 }
 
-const HELP = `usage: operator keys create|refresh|revoke --environment E --kind publishable|secret [--name N]
-       operator keys list [--environment …] [--kind …]
-       operator keys origins --environment E [--origins https://game.example,…|any]
-       operator keys create --kind rate-limit --partner P --calls N [--window-s 300] [--expires 2027-01-31]
-       operator keys refresh|revoke --kind rate-limit --id I
-       operator keys list --kind rate-limit [--partner P]
-       operator keys create|disable|enable --kind signable --environment E --name N
-       operator keys list --kind signable [--environment …]
-       operator keys rebuild                                    (npm run keys -- …)
-       operator keys pass-over --topic T --partition P --offset O [--yes]
+const ABOUT = `
+A publishable or secret key belongs to an environment, which has one live key of each kind. An ended key stops within a
+second on every running process.
 
-  create    makes a key and prints it, this once; an environment has one live key of each kind
-            --replace ends the live one, if there is one
-  refresh   ends the live key and prints its successor, this once
-  revoke    ends the live key without a successor
-  origins   shows or sets whose pages may use the publishable key: pages of other origins are refused within a second;
-            servers and clients that are no browser send no origin and may always use the key
-  list      shows live and ended keys and their use; of a secret key never its text
-  rebuild   makes Redis equal to the logs of keys, projects and all other records of access, after Redis has lost data.
-            An unreadable log does not block the others
-  pass-over skips one record of access that no process here can read, as named by rebuild, the logs of the services and
-            /readyz. The record before it applies again, and the audit records who did so. The command shows that
-            record and asks for confirmation. If a newer release wrote the record, run that release instead
+A rate limit key belongs to a partner, who may have several. It raises the limit of the chain API (header x-api-key) to
+its plan: so many calls in any window, until it expires or is revoked.
 
-  --project demo
-  --json    results as JSON, one a line
+A signable key is an address of a chain whose private key is sealed to the minter (SIGNER_PUBLIC_KEY) when it is created:
+it is never shown.
 
-A rate limit key belongs to a partner and to no environment; a partner may have several. It raises the limit of the chain
-interface (header x-api-key) to its plan: so many calls in any window, until it expires or is revoked.
-
-  --calls N         calls in a window, 1 to 1000000
-  --window-s S      seconds of a window, 1 to 86400
-  --expires T       a date, an instant with its offset, or never
-  --id I            the key, as list shows it; refresh takes --calls, --window-s and --expires too, and keeps what is not given
-
-A signable key is an address of a chain whose private key is sealed to the process that signs (SIGNER_PUBLIC_KEY) before
-anybody has it: it is never shown, and disable ends its use until enable. --name is what it is called, there also its address.
-
-An ended key stops within a second on every running process. An environment is meant by its name, such as production, or its
-id; npm run projects shows them, and adds some.
 Needs REDIS_URL, KAFKA_BROKERS and SCHEMA_REGISTRY_URL, or a stack that runs here (.playline/stack.json).`;
 
-const OPTIONS = {
-  environment: { type: 'string' },
-  kind: { type: 'string' },
-  project: { type: 'string', default: FIRST_PROJECT },
-  replace: { type: 'boolean', default: false },
-  json: { type: 'boolean', default: false },
-  name: { type: 'string' },
-  origins: { type: 'string' },
-  ...PASS_OVER_OPTIONS,
-  ...RATE_LIMIT_KEY_OPTIONS,
+const project = () => new Option('--project <id>', 'project of the key').default(FIRST_PROJECT);
+const environment = () => new Option('--environment <name>', 'name or id of an environment, such as production');
+const json = () => new Option('--json', 'print results as JSON, one per line');
+const kind = <const K extends readonly string[]>(...kinds: K) =>
+  new Option('--kind <kind>', 'kind of the key').choices(kinds);
+const keyId = () => new Option('--id <id>', 'rate limit key, as list shows it');
+const partner = () => new Option('--partner <name>', 'partner of a rate limit key');
+const calls = () =>
+  new Option('--calls <number>', `calls of a rate limit key in a window, at most ${PLAN_MAX.calls}`).argParser(
+    wholeNumberFrom(1, PLAN_MAX.calls),
+  );
+const windowS = () =>
+  new Option('--window-s <seconds>', `window of a rate limit key, ${PLAN_WINDOW_S} by default`).argParser(
+    wholeNumberFrom(1, PLAN_MAX.windowS),
+  );
+const expires = () =>
+  new Option('--expires <time>', 'end of a rate limit key: a date, a time with its offset, or never');
+
+const partition = () =>
+  new Option('--partition <number>', 'its partition').argParser(wholeNumberFrom(0, Number.MAX_SAFE_INTEGER));
+const offset = () =>
+  new Option('--offset <number>', 'its offset').argParser(wholeNumberFrom(0, Number.MAX_SAFE_INTEGER));
+
+const PASS_OVER = `
+Shows the record and asks for confirmation. The record before it applies again, and the audit log has who skipped it. If
+a newer release wrote the record, run that release instead.`;
+
+/** Options by the kind of keys that they belong to; `environment` stands for publishable and secret keys. */
+const OPTIONS_OF = {
+  environment: ['environment', 'name', 'replace'],
+  'rate-limit': ['partner', 'calls', 'windowS', 'expires', 'id'],
+  signable: ['environment', 'name'],
 } as const;
 
-/** Options of all kinds of keys. */
-const OF_ALL: readonly string[] = ['kind', 'project', 'json'];
-
-type Action = (context: KeysContext, values: Values, terminal: Terminal) => Promise<ExitCode>;
-
-export function createKeysCommand(context: KeysContext): Command {
-  const run = (args: readonly string[], terminal: Terminal): Promise<ExitCode> => {
-    const { values, words } = parseOptions(args, OPTIONS, 1);
-    const [word] = words;
-    const action = actionOf(word, values);
-    return action(context, { ...values, word }, terminal);
-  };
-  return { name: 'keys', summary: 'create, list, refresh and revoke access keys', help: HELP, run };
-}
-
-/** The actions of one kind of keys, and the options that they accept. */
-interface KindOfKeys {
-  readonly words: Readonly<Record<string, Action>>;
-  readonly options: readonly string[];
-}
-
-const rebuild: Action = (context, values, terminal) =>
-  rebuildViews(context.kinds, { terminal, json: values.json === true });
-
-const passingOver: Action = (context, values, terminal) => {
-  const { kinds, openAccessLog } = context;
-  return passOver({ kinds, openAccessLog, author: context.projects.author }, values, terminal);
-};
-
-/** An action that ends with 0 unless it throws. */
-const toAction =
-  (act: (context: KeysContext, values: Values, terminal: Terminal) => Promise<void>): Action =>
-  async (context, values, terminal) => {
-    await act(context, values, terminal);
-    return EXIT.ok;
-  };
-
-const toPartnersAction = (act: (work: rateLimitKeys.RateLimitKeyWork) => Promise<void>) =>
-  toAction(({ rateLimitKeys: sources, prefix, openUsage }, values, terminal) =>
-    act({ sources, prefix, values, terminal, openUsage }),
+/** @throws UsageError for an option that does not belong to the kind of keys */
+function assertFits(options: Readonly<Record<string, unknown>>, family: keyof typeof OPTIONS_OF): void {
+  const allowed: readonly string[] = ['kind', 'project', 'json', ...OPTIONS_OF[family]];
+  const stranger = Object.keys(options).find((name) => options[name] !== undefined && !allowed.includes(name));
+  if (stranger === undefined) return;
+  const flag = stranger.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
+  throw new UsageError(
+    family === 'environment' ? `--${flag}: only with --kind rate-limit` : `--${flag}: not with --kind ${family}`,
   );
-
-const toSignableAction = (act: (work: signableKeys.SignableKeyWork) => Promise<void>) =>
-  toAction((context, values, terminal) => {
-    const { signableKeys: sources, signerKey } = context;
-    return act({ sources, projects: context, signerKey, environment: environmentOf, values, terminal });
-  });
-
-const OF_ENVIRONMENTS: KindOfKeys = {
-  words: {
-    create: toAction(make),
-    refresh: toAction(make),
-    revoke: toAction(revoke),
-    list: toAction(list),
-    origins: toAction(origins),
-    rebuild,
-    'pass-over': passingOver,
-  },
-  options: ['environment', 'replace', 'name', 'origins', ...Object.keys(PASS_OVER_OPTIONS)],
-};
-
-/** Kinds of keys other than the live key of an environment. */
-const OTHER_KINDS: Readonly<Record<string, KindOfKeys>> = {
-  'rate-limit': {
-    words: {
-      create: toPartnersAction(rateLimitKeys.create),
-      refresh: toPartnersAction(rateLimitKeys.refresh),
-      revoke: toPartnersAction(rateLimitKeys.revoke),
-      list: toPartnersAction(rateLimitKeys.list),
-      rebuild,
-    },
-    options: Object.keys(RATE_LIMIT_KEY_OPTIONS),
-  },
-  signable: {
-    words: {
-      create: toSignableAction(signableKeys.create),
-      disable: toSignableAction(signableKeys.disable),
-      enable: toSignableAction(signableKeys.enable),
-      list: toSignableAction(signableKeys.list),
-    },
-    options: ['environment', 'name'],
-  },
-};
-
-/** @throws UsageError for an unknown action, and for options that belong to another kind of keys */
-function actionOf(word: string | undefined, values: Values): Action {
-  const kind = textOf(values, 'kind');
-  const isOther = kind !== undefined && Object.hasOwn(OTHER_KINDS, kind);
-  const { words, options } = (isOther ? OTHER_KINDS[kind] : undefined) ?? OF_ENVIRONMENTS;
-  const action = word !== undefined && Object.hasOwn(words, word) ? words[word] : undefined;
-  if (action === undefined) {
-    const expected = `expected ${Object.keys(words).join(', ')}`;
-    throw new UsageError(word === undefined ? expected : `unknown word '${word}': ${expected}`);
-  }
-  const isGiven = (name: string) => values[name] !== undefined && values[name] !== false;
-  const stranger = Object.keys(OPTIONS).find((name) => isGiven(name) && ![...OF_ALL, ...options].includes(name));
-  if (stranger !== undefined) throw new UsageError(`--${stranger}: ${reasonOf(stranger, isOther ? kind : null)}`);
-  const settling = Object.keys(PASS_OVER_OPTIONS).find(isGiven);
-  if (settling !== undefined && word !== 'pass-over') throw new UsageError(`--${settling}: only with pass-over`);
-  if (values.replace === true && word !== 'create') throw new UsageError('--replace: only with create');
-  if (values.origins !== undefined && word !== 'origins') throw new UsageError('--origins: only with origins');
-  if (values.name !== undefined && !NAMED.includes(word ?? ''))
-    throw new UsageError(`--name: only with ${NAMED.join(', ')}`);
-  return action;
 }
 
-/** Actions that set the name of a key. */
-const NAMED = ['create', 'refresh', 'disable', 'enable'];
+export const createKeysCommand =
+  (context: KeysContext): CreateCommand =>
+  (terminal) => {
+    const { rateLimitKeys: sources, prefix, openUsage, kinds } = context;
+    const partners = { sources, prefix, openUsage, terminal };
+    const signable = { sources: context.signableKeys, projects: context, signerKey: context.signerKey, terminal };
 
-/** Why an option does not fit a kind of keys; `kind` is null for keys of environments. */
-function reasonOf(option: string, kind: string | null): string {
-  if (kind !== null) return `not with --kind ${kind}`;
-  const owner = Object.keys(OTHER_KINDS).find((name) => OTHER_KINDS[name]?.options.includes(option));
-  return `only with --kind ${owner}`;
-}
+    const create = command('create', 'create a key and print it, this once')
+      .addOption(kind('publishable', 'secret', 'rate-limit', 'signable').makeOptionMandatory())
+      .addOption(project())
+      .addOption(environment())
+      .option('--name <name>', 'what the key is called; of a signable key also its name on the chain')
+      .option('--replace', 'end the live key of the environment, if there is one')
+      .addOption(partner())
+      .addOption(calls())
+      .addOption(windowS())
+      .addOption(expires())
+      .addOption(json())
+      .action(async (options) => {
+        if (options.kind === 'rate-limit') {
+          assertFits(options, 'rate-limit');
+          return rateLimitKeys.create(partners, options);
+        }
+        if (options.kind === 'signable') {
+          assertFits(options, 'signable');
+          return signableKeys.create(signable, options);
+        }
+        assertFits(options, 'environment');
+        return make(context, { ...options, kind: options.kind, isRefresh: false }, terminal);
+      });
+
+    const refresh = command('refresh', 'end the live key and print its successor, this once')
+      .addOption(kind('publishable', 'secret', 'rate-limit').makeOptionMandatory())
+      .addOption(project())
+      .addOption(environment())
+      .option('--name <name>', 'what the successor is called')
+      .addOption(keyId())
+      .addOption(calls())
+      .addOption(windowS())
+      .addOption(expires())
+      .addOption(json())
+      .action(async (options) => {
+        if (options.kind === 'rate-limit') {
+          assertFits(options, 'rate-limit');
+          return rateLimitKeys.refresh(partners, options);
+        }
+        assertFits(options, 'environment');
+        return make(context, { ...options, kind: options.kind, isRefresh: true }, terminal);
+      });
+
+    const revokeKey = command('revoke', 'end the live key without a successor')
+      .addOption(kind('publishable', 'secret', 'rate-limit').makeOptionMandatory())
+      .addOption(project())
+      .addOption(environment())
+      .addOption(keyId())
+      .addOption(json())
+      .action(async (options) => {
+        if (options.kind === 'rate-limit') {
+          assertFits(options, 'rate-limit');
+          return rateLimitKeys.revoke(partners, options);
+        }
+        assertFits(options, 'environment');
+        return revoke(context, { ...options, kind: options.kind }, terminal);
+      });
+
+    const listKeys = command('list', 'list live and ended keys and their use; never the text of a secret key')
+      .addOption(kind('publishable', 'secret', 'rate-limit', 'signable'))
+      .addOption(project())
+      .addOption(environment())
+      .addOption(partner())
+      .addOption(json())
+      .action(async (options) => {
+        if (options.kind === 'rate-limit') {
+          assertFits(options, 'rate-limit');
+          return rateLimitKeys.list(partners, options);
+        }
+        if (options.kind === 'signable') {
+          assertFits(options, 'signable');
+          return signableKeys.list(signable, options);
+        }
+        assertFits(options, 'environment');
+        return list(context, { ...options, kind: options.kind }, terminal);
+      });
+
+    const setOrigins = command('origins', 'show or set which web pages may use the publishable key')
+      .addOption(project())
+      .addOption(environment())
+      .option('--origins <list>', 'origins separated by commas, such as https://game.example, or any')
+      .addOption(json())
+      .addHelpText('after', '\nClients that send no origin, such as servers and native games, may always use the key.')
+      .action((options) => origins(context, options, terminal));
+
+    const enabling = (name: 'disable' | 'enable', description: string) =>
+      command(name, description)
+        .addOption(kind('signable').makeOptionMandatory())
+        .addOption(project())
+        .addOption(environment())
+        .requiredOption('--name <name>', 'name of the key, or its address')
+        .addOption(json())
+        .action((options) => signableKeys[name](signable, options));
+
+    return command('keys', 'create, list, refresh and revoke access keys')
+      .addCommand(create)
+      .addCommand(listKeys)
+      .addCommand(refresh)
+      .addCommand(revokeKey)
+      .addCommand(setOrigins)
+      .addCommand(enabling('disable', 'stop a signable key from signing'))
+      .addCommand(enabling('enable', 'let a disabled signable key sign again'))
+      .addCommand(
+        command('rebuild', 'restore access records of all kinds in Redis from the log')
+          .addOption(json())
+          .addHelpText('after', '\nA log that cannot be read does not keep the others from being restored.')
+          .action(async ({ json: isJson = false }) => endWith(await rebuildViews(kinds, { terminal, json: isJson }))),
+      )
+      .addCommand(
+        command('pass-over', 'skip an access record that no process can read')
+          .requiredOption('--topic <topic>', 'topic of the record, as rebuild and /readyz name it')
+          .addOption(partition().makeOptionMandatory())
+          .addOption(offset().makeOptionMandatory())
+          .option('--yes', 'without confirmation')
+          .addOption(json())
+          .addHelpText('after', PASS_OVER)
+          .action(async (options) => {
+            const { author } = context.projects;
+            endWith(await passOver({ kinds, openAccessLog: context.openAccessLog, author }, options, terminal));
+          }),
+      )
+      .addHelpText('after', ABOUT);
+  };

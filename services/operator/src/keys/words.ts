@@ -3,6 +3,7 @@ import {
   createKey,
   findLiveKey,
   isProjectId,
+  type KeyKind,
   type KeyRecord,
   keysOfProject,
   type NewKey,
@@ -14,7 +15,7 @@ import {
 } from '@playline/access-keys';
 import { isEnvironmentId } from '@playline/contracts';
 import { PublicError } from '@playline/errors';
-import { choiceOf, type Terminal, textOf, UsageError, type Values } from '../command.ts';
+import { type Terminal, UsageError } from '../command.ts';
 import { type EnvironmentName, type ProjectSources, requireEnvironment } from '../projects/environments.ts';
 import { type RecordSources, readRecords, withRecords } from '../records/record-access.ts';
 import type { ChangedKey } from './demo-keys.ts';
@@ -29,10 +30,20 @@ export interface EnvironmentKeysContext extends ProjectSources, UsageSource {
   publish(changed: ChangedKey): Promise<void>;
 }
 
-const KINDS = { choices: ['publishable', 'secret'] } as const;
+/** Options that name an environment. */
+export interface EnvironmentOptions {
+  readonly project: string;
+  readonly environment?: string | undefined;
+}
 
-export function projectOf(values: Values): string {
-  const project = textOf(values, 'project') ?? '';
+/** Options of the actions. */
+interface KeyOptions extends EnvironmentOptions {
+  readonly kind: KeyKind;
+  readonly name?: string | undefined;
+  readonly json?: boolean | undefined;
+}
+
+export function projectOf({ project }: EnvironmentOptions): string {
   if (!isProjectId(project))
     throw new UsageError(`--project: expected 1 to ${PROJECT_ID_CHARACTERS_MAX} of a-z, 0-9, _ and -`);
   return project;
@@ -43,21 +54,21 @@ export function toEnvironmentId(project: string, environment: string): string {
 }
 
 /** The environment that the options name. @throws UsageError */
-export function environmentOf(values: Values): EnvironmentName {
-  return { project: projectOf(values), environment: environmentNameOf(values) };
+export function environmentOf(options: EnvironmentOptions): EnvironmentName {
+  return { project: projectOf(options), environment: environmentNameOf(options) };
 }
 
 /** @throws UsageError for invalid options, Error when the environment does not exist */
-async function wantedOf(context: EnvironmentKeysContext, values: Values): Promise<NewKey> {
-  const name = environmentOf(values);
-  const kind = choiceOf(values, 'kind', KINDS);
-  const { project, environment } = await requireEnvironment(context, name);
+async function wantedOf(
+  context: EnvironmentKeysContext,
+  { kind, name, ...options }: EnvironmentOptions & Pick<KeyOptions, 'kind' | 'name'>,
+): Promise<NewKey> {
+  const { project, environment } = await requireEnvironment(context, environmentOf(options));
   const owner = { projectId: project.id, environmentId: environment.id, environment: environment.kind };
-  return { ...owner, kind, name: textOf(values, 'name') };
+  return { ...owner, kind, name };
 }
 
-function environmentNameOf(values: Values): string {
-  const name = textOf(values, 'environment') ?? '';
+function environmentNameOf({ environment: name = '' }: EnvironmentOptions): string {
   if (!isEnvironmentId(name))
     throw new UsageError('--environment: expected the name of an environment, such as production or development');
   return name;
@@ -73,14 +84,18 @@ async function publish(
     await context.publish({ project: projectId, environment, kind, key });
 }
 
-/** `create` and `refresh`. */
-export async function make(context: EnvironmentKeysContext, values: Values, terminal: Terminal): Promise<void> {
-  const wanted = await wantedOf(context, values);
+/** Creates a key, or ends the live one and creates its successor. */
+export async function make(
+  context: EnvironmentKeysContext,
+  options: KeyOptions & { readonly replace?: boolean | undefined; readonly isRefresh: boolean },
+  terminal: Terminal,
+): Promise<void> {
+  const wanted = await wantedOf(context, options);
   const { environmentId, environment, kind } = wanted;
   const { record, key } = await withRecords(context.keys, async (store) => {
-    const isReplaced = values.replace === true && findLiveKey(await store.readAll(), wanted) !== null;
+    const isReplaced = options.replace === true && findLiveKey(await store.readAll(), wanted) !== null;
     const at = { store, prefix: context.prefix };
-    if (values.word === 'refresh' || isReplaced) return refreshKey(at, wanted);
+    if (options.isRefresh || isReplaced) return refreshKey(at, wanted);
     return createKey(at, wanted).catch((fault) => {
       throw isConflict(fault) ? new Error(`${fault.message} ${toReplacement(wanted)}`, { cause: fault }) : fault;
     });
@@ -88,7 +103,7 @@ export async function make(context: EnvironmentKeysContext, values: Values, term
   const line = { keyId: record.keyId, environmentId, environment, kind, key };
   // Printed before anything else can fail: the text cannot be shown a second time.
   const text = [`${kind} key of ${environmentId}, shown this once:`, key];
-  for (const shown of values.json === true ? [JSON.stringify(line)] : text) terminal.result(shown);
+  for (const shown of options.json === true ? [JSON.stringify(line)] : text) terminal.result(shown);
   await publish(context, wanted, key);
 }
 
@@ -100,19 +115,22 @@ function toReplacement({ projectId, environmentId, kind }: NewKey): string {
   return `npm run keys -- refresh --project ${projectId} --environment ${environmentId} --kind ${kind} ends it and prints its successor.`;
 }
 
-export async function revoke(context: EnvironmentKeysContext, values: Values, terminal: Terminal): Promise<void> {
-  const wanted = (await findNamedKey(context, values)) ?? (await wantedOf(context, values));
+export async function revoke(context: EnvironmentKeysContext, options: KeyOptions, terminal: Terminal): Promise<void> {
+  const wanted = (await findNamedKey(context, options)) ?? (await wantedOf(context, options));
   const ended = await withRecords(context.keys, (store) => revokeKey({ store }, wanted));
-  terminal.result(values.json === true ? JSON.stringify(toPublicRecord(ended)) : toLine(ended));
+  terminal.result(options.json === true ? JSON.stringify(toPublicRecord(ended)) : toLine(ended));
   await publish(context, wanted, '');
 }
 
 /** Shows or sets the origins of the publishable key; `any` removes the list. */
-export async function origins(context: EnvironmentKeysContext, values: Values, terminal: Terminal): Promise<void> {
-  const kind = textOf(values, 'kind') ?? 'publishable';
-  if (kind !== 'publishable') throw new UsageError('--kind: only a publishable key has origins');
-  const { environmentId } = await wantedOf(context, { ...values, kind });
-  const given = textOf(values, 'origins');
+export async function origins(
+  context: EnvironmentKeysContext,
+  options: EnvironmentOptions & { readonly origins?: string | undefined; readonly json?: boolean | undefined },
+  terminal: Terminal,
+): Promise<void> {
+  const kind = 'publishable';
+  const { environmentId } = await wantedOf(context, { ...options, kind });
+  const given = options.origins;
   const record = await withRecords(context.keys, async (store) => {
     if (given === undefined) return findLiveKey(await store.readAll(), { environmentId, kind });
     const wanted = given === 'any' ? [] : given.split(',').map((text) => text.trim());
@@ -120,26 +138,30 @@ export async function origins(context: EnvironmentKeysContext, values: Values, t
   });
   if (record === null) throw new Error(`${environmentId} has no publishable key.`);
   const allowed = record.origins.length === 0 ? ['any'] : record.origins;
-  for (const shown of values.json === true ? [JSON.stringify(toPublicRecord(record))] : allowed) terminal.result(shown);
+  for (const shown of options.json === true ? [JSON.stringify(toPublicRecord(record))] : allowed)
+    terminal.result(shown);
 }
 
 /**
  * Finds the live key of an environment from the keys alone: a leaked key can be ended even without its project.
  * @returns null when the given ids match none; they may be names
  */
-async function findNamedKey(context: EnvironmentKeysContext, values: Values): Promise<NewKey | null> {
-  const [project, environment] = [projectOf(values), environmentNameOf(values)];
-  const kind = choiceOf(values, 'kind', KINDS);
+async function findNamedKey(context: EnvironmentKeysContext, options: KeyOptions): Promise<NewKey | null> {
+  const [project, environment, { kind }] = [projectOf(options), environmentNameOf(options), options];
   const ids = [environment, toEnvironmentId(project, environment)];
   const records = keysOfProject(await readRecords(context.keys), project);
   const isMeant = (record: KeyRecord) => record.kind === kind && ids.includes(record.environmentId);
   return records.find((record) => record.revokedAt === null && isMeant(record)) ?? null;
 }
 
-export async function list(context: EnvironmentKeysContext, values: Values, terminal: Terminal): Promise<void> {
-  const project = projectOf(values);
-  const environment = values.environment === undefined ? null : environmentNameOf(values);
-  const kind = values.kind === undefined ? null : choiceOf(values, 'kind', KINDS);
+export async function list(
+  context: EnvironmentKeysContext,
+  options: EnvironmentOptions & { readonly kind?: KeyKind | undefined; readonly json?: boolean | undefined },
+  terminal: Terminal,
+): Promise<void> {
+  const { kind = null } = options;
+  const project = projectOf(options);
+  const environment = options.environment === undefined ? null : environmentNameOf(options);
   const isWanted = (record: KeyRecord) =>
     (environment === null || isOf(record, environment)) && (kind === null || record.kind === kind);
   const records = keysOfProject(await readRecords(context.keys), project).filter(isWanted);
@@ -148,7 +170,7 @@ export async function list(context: EnvironmentKeysContext, values: Values, term
   for (const record of records) {
     const use = uses.get(record.keyId) ?? NO_USE;
     const json = () => JSON.stringify({ ...toPublicRecord(record), ...use });
-    terminal.result(values.json === true ? json() : `${toLine(record)}  ${toUseWords(use)}`);
+    terminal.result(options.json === true ? json() : `${toLine(record)}  ${toUseWords(use)}`);
   }
 }
 

@@ -3,14 +3,13 @@ import {
   isGoodAt,
   NO_USE,
   PARTNER_CHARACTERS_MAX,
-  PLAN_MAX,
   PLAN_WINDOW_S,
   type Plan,
   type RateLimitKeyRecord,
   refreshRateLimitKey,
   revokeRateLimitKey,
 } from '@playline/access-keys';
-import { numberOf, type Terminal, textOf, UsageError, type Values } from '../command.ts';
+import { type Terminal, UsageError } from '../command.ts';
 import { readUse, toUseWords, type UsageSource } from '../keys/key-use.ts';
 import { type RecordSources, withRecords } from '../records/record-access.ts';
 
@@ -19,57 +18,67 @@ export interface RateLimitKeyWork extends UsageSource {
   readonly sources: RecordSources<RateLimitKeyRecord>;
   /** ACCESS_KEY_PREFIX */
   readonly prefix: string;
-  readonly values: Values;
   readonly terminal: Terminal;
 }
 
-/** Options of rate limit keys only. */
-export const RATE_LIMIT_KEY_OPTIONS = {
-  partner: { type: 'string' },
-  calls: { type: 'string' },
-  'window-s': { type: 'string' },
-  expires: { type: 'string' },
-  id: { type: 'string' },
-} as const;
+interface PlanOptions {
+  readonly calls?: number | undefined;
+  readonly windowS?: number | undefined;
+  readonly expires?: string | undefined;
+}
+
+interface RateLimitKeyOptions {
+  readonly id?: string | undefined;
+  readonly partner?: string | undefined;
+  readonly json?: boolean | undefined;
+}
 
 /** A date, or a time with its offset. */
 const INSTANT = /^\d{4}-\d{2}-\d{2}(T\d{2}:\d{2}(:\d{2}(\.\d+)?)?(Z|[+-]\d{2}:\d{2}))?$/;
 
-export async function create({ sources, prefix, values, terminal }: RateLimitKeyWork): Promise<void> {
-  if (values.id !== undefined) throw new UsageError('--id: not with create, which makes one');
-  const partner = textOf(values, 'partner')?.trim() ?? '';
+export async function create(
+  { sources, prefix, terminal }: RateLimitKeyWork,
+  options: RateLimitKeyOptions & PlanOptions,
+): Promise<void> {
+  const partner = options.partner?.trim() ?? '';
   if (partner === '' || partner.length > PARTNER_CHARACTERS_MAX)
     throw new UsageError(`--partner: expected who gets the key, 1 to ${PARTNER_CHARACTERS_MAX} characters`);
-  if (values.calls === undefined) throw new UsageError('--calls: expected the calls of one window');
-  const plan = { windowS: PLAN_WINDOW_S, expiresAt: null, ...planOf(values) } as Plan;
+  if (options.calls === undefined) throw new UsageError('--calls: expected the calls of one window');
+  const plan = { windowS: PLAN_WINDOW_S, expiresAt: null, ...planOf(options) } as Plan;
   const made = await withRecords(sources, (store) => createRateLimitKey({ store, prefix }, { partner, ...plan }));
-  show(made, values, terminal);
+  show(made, options, terminal);
 }
 
-export async function refresh({ sources, prefix, values, terminal }: RateLimitKeyWork): Promise<void> {
-  const wanted = { keyId: idOf(values), ...planOf(values) };
+export async function refresh(
+  { sources, prefix, terminal }: RateLimitKeyWork,
+  options: RateLimitKeyOptions & PlanOptions,
+): Promise<void> {
+  const wanted = { keyId: idOf(options), ...planOf(options) };
   const made = await withRecords(sources, (store) => refreshRateLimitKey({ store, prefix }, wanted));
-  show(made, values, terminal);
+  show(made, options, terminal);
 }
 
-export async function revoke({ sources, values, terminal }: RateLimitKeyWork): Promise<void> {
-  const keyId = idOf(values);
+export async function revoke({ sources, terminal }: RateLimitKeyWork, options: RateLimitKeyOptions): Promise<void> {
+  const keyId = idOf(options);
   const ended = await withRecords(sources, (store) => revokeRateLimitKey({ store }, keyId));
-  terminal.result(toLine(ended, values));
+  terminal.result(toLine(ended, options));
 }
 
-export async function list({ sources, values, terminal, openUsage }: RateLimitKeyWork): Promise<void> {
+export async function list(
+  { sources, terminal, openUsage }: RateLimitKeyWork,
+  options: RateLimitKeyOptions,
+): Promise<void> {
   const records = await withRecords(sources, (store) => store.readAll());
-  const partner = textOf(values, 'partner');
+  const { partner } = options;
   const wanted = records.filter((record) => partner === undefined || record.partner === partner);
   const uses = await readUse(
     { openUsage },
     wanted.map(({ keyId }) => keyId),
   );
   for (const record of wanted.toSorted((a, b) => a.createdAt - b.createdAt)) {
-    const [line, use] = [toLine(record, values), uses.get(record.keyId) ?? NO_USE];
+    const [line, use] = [toLine(record, options), uses.get(record.keyId) ?? NO_USE];
     terminal.result(
-      values.json === true ? JSON.stringify({ ...JSON.parse(line), ...use }) : `${line}  ${toUseWords(use)}`,
+      options.json === true ? JSON.stringify({ ...JSON.parse(line), ...use }) : `${line}  ${toUseWords(use)}`,
     );
   }
 }
@@ -77,16 +86,11 @@ export async function list({ sources, values, terminal, openUsage }: RateLimitKe
 const isLive = (record: RateLimitKeyRecord) => isGoodAt(record, Date.now());
 
 /** The options of a plan that are given. */
-function planOf(values: Values): Partial<Plan> {
-  const whole = (name: string, max: number) => {
-    const value = numberOf(values, name, { min: 1, max, fallback: 1 });
-    if (!Number.isInteger(value)) throw new UsageError(`--${name}: expected a whole number`);
-    return value;
-  };
+function planOf({ calls, windowS, expires }: PlanOptions): Partial<Plan> {
   return {
-    ...(values.calls === undefined ? {} : { calls: whole('calls', PLAN_MAX.calls) }),
-    ...(values['window-s'] === undefined ? {} : { windowS: whole('window-s', PLAN_MAX.windowS) }),
-    ...(values.expires === undefined ? {} : { expiresAt: instantOf(String(values.expires)) }),
+    ...(calls === undefined ? {} : { calls }),
+    ...(windowS === undefined ? {} : { windowS }),
+    ...(expires === undefined ? {} : { expiresAt: instantOf(expires) }),
   };
 }
 
@@ -99,25 +103,27 @@ function instantOf(text: string): number | null {
   return instant;
 }
 
-function idOf(values: Values): string {
-  if (values.partner !== undefined) throw new UsageError('--partner: only with create and list');
-  const keyId = textOf(values, 'id');
+function idOf({ id: keyId }: RateLimitKeyOptions): string {
   if (keyId === undefined) throw new UsageError('--id: expected the id of the key, as list shows it');
   return keyId;
 }
 
-function show({ record, key }: { record: RateLimitKeyRecord; key: string }, values: Values, terminal: Terminal): void {
+function show(
+  { record, key }: { record: RateLimitKeyRecord; key: string },
+  options: RateLimitKeyOptions,
+  terminal: Terminal,
+): void {
   const { keyId, partner, calls, windowS, expiresAt } = record;
   const line = { keyId, kind: 'rate-limit', partner, calls, windowS, expiresAt, key };
   const text = `rate limit key of ${partner}, ${calls} calls in ${windowS} s, shown this once:`;
-  for (const shown of values.json === true ? [JSON.stringify(line)] : [text, key]) terminal.result(shown);
+  for (const shown of options.json === true ? [JSON.stringify(line)] : [text, key]) terminal.result(shown);
 }
 
 /** A record without the hash of its key, because printed output may be kept by anyone. */
-function toLine(record: RateLimitKeyRecord, values: Values): string {
+function toLine(record: RateLimitKeyRecord, options: RateLimitKeyOptions): string {
   const { hash: _, ...shown } = record;
   const state = record.revokedAt !== null ? 'ended' : isLive(record) ? 'live' : 'expired';
-  if (values.json === true) return JSON.stringify({ ...shown, kind: 'rate-limit', state });
+  if (options.json === true) return JSON.stringify({ ...shown, kind: 'rate-limit', state });
   const { keyId, partner, calls, windowS, first4, last4, expiresAt, createdAt, revokedAt } = record;
   const until = expiresAt === null ? 'does not expire' : `expires ${toInstant(expiresAt)}`;
   const states = { ended: `ended ${toInstant(revokedAt ?? 0)}`, live: 'live', expired: 'expired' };

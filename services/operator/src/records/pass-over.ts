@@ -9,16 +9,15 @@ import {
   UnreadableRecord,
 } from '@playline/access-keys';
 import { withStore } from '../await-store.ts';
-import { EXIT, type ExitCode, isMeant, numberOf, type Terminal, textOf, UsageError, type Values } from '../command.ts';
+import { EXIT, type ExitCode, isConfirmed, type Terminal, UsageError } from '../command.ts';
 import type { OpensAccessLog } from './access-log.ts';
 import { type RecordSources, withPair } from './record-access.ts';
 
-export const PASS_OVER_OPTIONS = {
-  topic: { type: 'string' },
-  partition: { type: 'string' },
-  offset: { type: 'string' },
-  yes: { type: 'boolean', default: false },
-} as const;
+/** Where the record is, and what may be confirmed in advance. */
+export interface PassOverOptions extends UnreadablePlace {
+  readonly yes?: boolean | undefined;
+  readonly json?: boolean | undefined;
+}
 
 export interface PassOverContext {
   /** All kinds of records. */
@@ -28,35 +27,31 @@ export interface PassOverContext {
 }
 
 /** Skips one unreadable access record, after confirmation. */
-export async function passOver(context: PassOverContext, values: Values, terminal: Terminal): Promise<ExitCode> {
-  const { place, sources } = placeOf(context, values);
+export async function passOver(
+  context: PassOverContext,
+  { yes, json = false, ...place }: PassOverOptions,
+  terminal: Terminal,
+): Promise<ExitCode> {
+  const sources = sourcesOf(context, place);
   const found = await withParts(context, sources, async (parts) => {
     const unreadable = await findUnreadable(parts, place);
-    const isConfirmed = await isMeant(`${toWhat(place, unreadable)} This cannot be undone.`, values, terminal);
-    return isConfirmed ? passOverRecord(parts, place) : null;
+    const effect = `${toWhat(place, unreadable)} This cannot be undone.`;
+    return (await isConfirmed(effect, { yes }, terminal)) ? passOverRecord(parts, place) : null;
   });
   if (found === null) {
-    terminal.progress('nothing was done');
+    terminal.progress('nothing was changed');
     return EXIT.failed;
   }
   const line = { ...place, id: found.key.toString(), reason: found.reason, isKept: found.kept !== null };
-  terminal.result(values.json === true ? JSON.stringify(line) : `passed over. ${toKept(found)}`);
+  terminal.result(json ? JSON.stringify(line) : `passed over. ${toKept(found)}`);
   return applyNow(sources, terminal);
 }
 
-/** @throws UsageError */
-function placeOf({ kinds }: PassOverContext, values: Values) {
-  const topics = kinds.map(({ kind }) => kind.topic);
-  const topic = textOf(values, 'topic') ?? '';
+/** @throws UsageError for a topic without access records */
+function sourcesOf({ kinds }: PassOverContext, { topic }: UnreadablePlace): RecordSources<Change> {
   const sources = kinds.find(({ kind }) => kind.topic === topic);
-  if (sources === undefined) throw new UsageError(`--topic: expected ${topics.join(', ')}`);
-  const whole = (name: string) => {
-    if (textOf(values, name) === undefined) throw new UsageError(`--${name}: say which`);
-    const value = numberOf(values, name, { min: 0, max: Number.MAX_SAFE_INTEGER, fallback: 0 });
-    if (!Number.isInteger(value)) throw new UsageError(`--${name}: expected a whole number`);
-    return value;
-  };
-  return { place: { topic, partition: whole('partition'), offset: whole('offset') }, sources };
+  if (sources !== undefined) return sources;
+  throw new UsageError(`--topic: expected ${kinds.map(({ kind }) => kind.topic).join(', ')}`);
 }
 
 const toWhat = ({ topic, partition, offset }: UnreadablePlace, found: FoundUnreadable<Change>) =>

@@ -7,7 +7,8 @@ import {
   type SignerPublicKey,
   toShownSignableKey,
 } from '@playline/access-keys';
-import { type Terminal, textOf, UsageError, type Values } from '../command.ts';
+import { type Terminal, UsageError } from '../command.ts';
+import { type EnvironmentOptions, environmentOf } from '../keys/words.ts';
 import { type EnvironmentName, type ProjectSources, requireEnvironment } from '../projects/environments.ts';
 import { type RecordSources, withRecords } from '../records/record-access.ts';
 
@@ -17,49 +18,51 @@ export interface SignableKeyWork {
   readonly projects: ProjectSources;
   /** SIGNER_PUBLIC_KEY. @throws UsageError or UnreachableError when it is not configured */
   readonly signerKey: () => SignerPublicKey;
-  /** The environment that the options name. @throws UsageError */
-  readonly environment: (values: Values) => EnvironmentName;
-  readonly values: Values;
   readonly terminal: Terminal;
 }
 
-export async function create(work: SignableKeyWork): Promise<void> {
-  const { sources, values, terminal } = work;
-  const [wanted, name] = [work.environment(values), nameOf(values)];
+interface SignableKeyOptions extends EnvironmentOptions {
+  readonly name?: string | undefined;
+  readonly json?: boolean | undefined;
+}
+
+export async function create(work: SignableKeyWork, options: SignableKeyOptions): Promise<void> {
+  const { sources, terminal } = work;
+  const [wanted, name] = [environmentOf(options), nameOf(options)];
   // Before anything is opened: without it nothing can be sealed.
   const signerKey = work.signerKey();
   const { project, environment } = await requireEnvironment(work.projects, wanted);
   const key = { projectId: project.id, environmentId: environment.id, name };
   const made = await withRecords(sources, (store) => createSignableKey({ store, signerKey }, key));
-  terminal.result(toLine(made, values));
+  terminal.result(toLine(made, options));
 }
 
-export async function list({ sources, environment, values, terminal }: SignableKeyWork): Promise<void> {
-  const project = textOf(values, 'project') ?? '';
-  const wanted = values.environment === undefined ? null : environment(values);
+export async function list({ sources, terminal }: SignableKeyWork, options: SignableKeyOptions): Promise<void> {
+  const { project } = options;
+  const wanted = options.environment === undefined ? null : environmentOf(options);
   const records = await withRecords(sources, (store) => store.readAll());
   for (const record of records.toSorted((a, b) => a.createdAt - b.createdAt))
     if (record.projectId === project && (wanted === null || isIn(record, wanted)))
-      terminal.result(toLine(record, values));
+      terminal.result(toLine(record, options));
 }
 
 /** Works for archived projects too: a key that must not sign any more can always be disabled. */
-export async function disable(work: SignableKeyWork): Promise<void> {
-  const { sources, values, terminal } = work;
-  const [wanted, key] = [work.environment(values), nameOf(values)];
+export async function disable(work: SignableKeyWork, options: SignableKeyOptions): Promise<void> {
+  const { sources, terminal } = work;
+  const [wanted, key] = [environmentOf(options), nameOf(options)];
   const records = await withRecords(sources, (store) => store.readAll());
   const known = records.find((record) => record.projectId === wanted.project && isIn(record, wanted));
   const owner = known ?? (await ownerOf(work, wanted));
   const disabled = await withRecords(sources, (store) => disableSignableKey({ store }, toName(owner, key)));
-  terminal.result(toLine(disabled, values));
+  terminal.result(toLine(disabled, options));
 }
 
-export async function enable(work: SignableKeyWork): Promise<void> {
-  const { sources, values, terminal } = work;
-  const [wanted, key] = [work.environment(values), nameOf(values)];
+export async function enable(work: SignableKeyWork, options: SignableKeyOptions): Promise<void> {
+  const { sources, terminal } = work;
+  const [wanted, key] = [environmentOf(options), nameOf(options)];
   const owner = await ownerOf(work, wanted);
   const enabled = await withRecords(sources, (store) => enableSignableKey({ store }, toName(owner, key)));
-  terminal.result(toLine(enabled, values));
+  terminal.result(toLine(enabled, options));
 }
 
 type Owner = Pick<SignableKeyName, 'projectId' | 'environmentId'>;
@@ -79,15 +82,14 @@ function isIn({ environmentId }: SignableKeyRecord, { project, environment }: En
   return environmentId === environment || environmentId === `${project}-${environment}`;
 }
 
-function nameOf(values: Values): string {
-  const name = textOf(values, 'name');
+function nameOf({ name }: SignableKeyOptions): string {
   if (name === undefined) throw new UsageError('--name: expected what the key is called');
   return name;
 }
 
-function toLine(record: SignableKeyRecord, values: Values): string {
+function toLine(record: SignableKeyRecord, options: SignableKeyOptions): string {
   const shown = toShownSignableKey(record);
-  if (values.json === true) return JSON.stringify({ ...shown, kind: 'signable' });
+  if (options.json === true) return JSON.stringify({ ...shown, kind: 'signable' });
   const { address, environmentId, name, state, createdAt } = shown;
   return `${address}  ${environmentId}  ${name}  ${state}  created ${new Date(createdAt).toISOString()}`;
 }
