@@ -96,13 +96,14 @@ const COMMANDS = {
   faults: { does: 'tries the faults that the pipeline must survive' },
   attacks: { does: 'attacks a stack as one tenant, and measures what another one sees' },
   help: { does: 'says what commands there are, by what one wants to do', options: NOTHING },
+  completion: { does: 'prints a script that completes these commands in bash' },
   exec: { does: 'runs an installed tool: exec <tool> …' },
   supervise: { does: 'what `up` starts', options: STACK.options },
 };
 
 /** The commands, grouped by purpose. The scripts of package.json are in this order under the same headings. */
 const GROUPS = {
-  'run the stack': ['start', 'up', 'down', 'status', 'logs', 'doctor', 'reset', 'help'],
+  'run the stack': ['start', 'up', 'down', 'status', 'logs', 'doctor', 'reset', 'help', 'completion'],
   'see it work': ['simulate', 'demo-portal'],
   'say who may do what': ['projects', 'keys', 'accounts', 'collections', 'analysts'],
   'look after people': ['identity', 'consent', 'erasures'],
@@ -146,8 +147,8 @@ function overview() {
 export function refusalOf([name = '', ...args]) {
   if (name === '--help' || (name === 'help' && args.length === 0)) return { code: EXIT.ok, text: overview() };
   if (!Object.hasOwn(COMMANDS, name)) {
-    const what = name === '' ? 'which command?' : `no command ${name}`;
-    return { code: EXIT.usage, text: `${what}\n\n${overview()}` };
+    const text = name === '' ? overview() : `unknown command '${name}' (see npm run help)`;
+    return { code: EXIT.usage, text };
   }
   const { options, words = 0 } = COMMANDS[name];
   if (options === undefined) return null;
@@ -157,7 +158,8 @@ export function refusalOf([name = '', ...args]) {
     if (positionals.length > words) throw new Error(`unexpected word '${positionals[words]}'`);
     return null;
   } catch (error) {
-    return { code: EXIT.usage, text: `${name}: ${error.message.split('. ')[0]}\n\n${helpOf(name)}` };
+    const [reason] = error.message.split('. ');
+    return { code: EXIT.usage, text: `${name}: ${reason} (see ${calledAs(name)} -- --help)` };
   }
 }
 
@@ -171,7 +173,10 @@ export async function consentTo([name = '', ...args], { input = process.stdin, o
   if (destroys === undefined || args.includes('--yes')) return null;
   const untouched = 'nothing was touched';
   if (input.isTTY !== true)
-    return { code: EXIT.usage, text: `${name}: ${destroys} Nobody is there to be asked: say --yes (${untouched})` };
+    return {
+      code: EXIT.usage,
+      text: `${name}: ${destroys} There is no terminal to confirm at: use --yes (${untouched})`,
+    };
   const lines = createInterface({ input, output });
   const answer = await lines.question(`${destroys} Type yes to go on: `).finally(() => lines.close());
   return answer.trim().toLowerCase() === 'yes' ? null : { code: EXIT.failed, text: `${name}: ${untouched}` };

@@ -24,10 +24,10 @@ it.each([...OPERATED, 'simulate', 'verify', 'bench', 'fuzz', 'faults', 'attacks'
   (name) => {
     const help = run(name, '--help');
     expect(help.code).toBe(0);
-    expect(help.out).toMatch(/^usage: /);
+    expect(help.out).toMatch(/^Usage: npm run /);
     const { code, err } = run(name, '--rubbish');
     expect(code).toBe(2);
-    expect(err).toContain('usage: ');
+    expect(err).toContain(`(see npm run ${name} -- --help)`);
     expect(run(name, 'rub bish').code).toBe(2);
   },
 );

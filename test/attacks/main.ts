@@ -1,18 +1,9 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import { EXIT, numberOf, parseOptions, UsageError } from '../../services/operator/src/command.ts';
+import { command, EXIT, endWith, numberFrom, UsageError } from '../../services/operator/src/command.ts';
 import { runMeasure } from '../measure.ts';
 import { ATTACKS, untilReady } from './attacks.ts';
 import type { Lap } from './bystander.ts';
 import { openAttackWorld } from './world.ts';
-
-const HELP = `usage: npm run attacks -- [options]
-
-Attacks a whole stack of its own as one tenant, while another one posts events, reads history and opens the portal.
-Prints what the other one saw before, during and after each attack. Ends with 1 when a request of the other one failed,
-a process ended, or an attack found something.
-
-  --only text    only attacks with this text in their names
-  --seconds 20   how long each lasts`;
 
 const errorsIn = ({ errors }: Lap) => Object.values(errors).reduce((sum, count) => sum + count, 0);
 const toText = (lap: Lap) =>
@@ -55,10 +46,22 @@ async function runAttacks(attacks: typeof ATTACKS, seconds: number): Promise<boo
   return holds;
 }
 
-await runMeasure(HELP, async (args) => {
-  const { values } = parseOptions(args, { only: { type: 'string', default: '' }, seconds: { type: 'string' } });
-  const seconds = numberOf(values, 'seconds', { min: 3, max: 600, fallback: 20 });
-  const attacks = ATTACKS.filter(({ name }) => name.includes(String(values.only)));
-  if (attacks.length === 0) throw new UsageError(`no attack is called ${values.only}`);
-  if (!(await runAttacks(attacks, seconds))) process.exitCode = EXIT.failed;
-});
+const attack = command(
+  'attacks',
+  'attack a whole stack as one tenant, while another one posts events, reads history and opens the portal',
+)
+  .option('--only <text>', 'only attacks with this text in their names', '')
+  .option('--seconds <number>', 'duration of each', numberFrom(3, 600), 20)
+  .addHelpText(
+    'after',
+    `
+Prints what the other tenant saw before, during and after each attack. Ends with 1 when one of its requests failed, a
+process ended, or an attack found something.`,
+  )
+  .action(async ({ only, seconds }) => {
+    const attacks = ATTACKS.filter(({ name }) => name.includes(only));
+    if (attacks.length === 0) throw new UsageError(`no attack has ${only} in its name`);
+    endWith((await runAttacks(attacks, seconds)) ? EXIT.ok : EXIT.failed);
+  });
+
+await runMeasure(attack);

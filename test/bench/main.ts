@@ -1,6 +1,6 @@
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { cpus, release, totalmem, type } from 'node:os';
-import { numberOf, parseOptions, UsageError } from '../../services/operator/src/command.ts';
+import { command, numberFrom, UsageError, wholeNumberFrom } from '../../services/operator/src/command.ts';
 import { runMeasure } from '../measure.ts';
 import { compareRows, parseBaseline, toWarnings } from './baseline.ts';
 import type { Bench, Figure, Row } from './figure.ts';
@@ -30,15 +30,6 @@ const FIGURES: readonly Figure[] = [
   ...[amplification, gateway, gatewayLatency, refusals, writer, endToEnd, visible, linker],
   ...[start, idle, storedOffsets, insertSync, erasure, feed, replicate, queries, portal, chain],
 ];
-const HELP = `usage: npm run bench -- [figure …] [options]
-
-Takes figures, each beside a floor or a peer; without names all but those that take long or much of the disk.
-
-  --tls     our services reach the stores by TLS and with logins; floors, peers and the measures themselves do without
-  --scale   share of its rows and requests with which erasure, feed, replicate, queries, portal or chain is tried, such as 0.01
-  --rows    rows that queries fills instead of 20 million, such as 100000000
-
-Figures: ${FIGURES.map(({ name, optional }) => name + (optional ? ' (when named)' : '')).join(', ')}`;
 const RESULTS = new URL('./results/', import.meta.url);
 const BASELINE = new URL('./baseline.json', import.meta.url);
 /** Fewer rows do not look like a game, and more do not fit. */
@@ -67,24 +58,12 @@ async function take(figure: Figure, stores: BenchStores, size: Size): Promise<Ro
   }
 }
 
-function sizeOf(values: ReturnType<typeof parseOptions>['values']): Size {
-  const scale = numberOf(values, 'scale', { min: 0.001, max: 1, fallback: 1 });
-  const rows = numberOf(values, 'rows', { min: ROWS_MIN, max: ROWS_MAX, fallback: 0 });
-  return { scale, ...(rows > 0 && { rows }) };
-}
-
 /** Runs the named figures one after another. A figure that fails is reported, and the others go on. */
-async function run(args: readonly string[]): Promise<void> {
-  const { values, words: names } = parseOptions(
-    args,
-    { tls: { type: 'boolean' }, scale: { type: 'string' }, rows: { type: 'string' } },
-    FIGURES.length,
-  );
-  const size = sizeOf(values);
+async function run(names: readonly string[], { tls, ...size }: Size & { tls: boolean }): Promise<void> {
   const unknown = names.filter((name) => !FIGURES.some((figure) => figure.name === name));
   if (unknown.length > 0) throw new UsageError(`no figure ${unknown.join(', ')}`);
   const rows: Row[] = [];
-  const stores = await openStores(values.tls === true);
+  const stores = await openStores(tls);
   // On a signal: the stores are children of this process and must not outlive it.
   for (const signal of ['SIGINT', 'SIGTERM'] as const) {
     process.once(signal, () => void stores.close().finally(() => process.exit(1)));
@@ -117,4 +96,20 @@ function report(rows: readonly Row[]): void {
   writeFileSync(new URL('latest.json', RESULTS), `${JSON.stringify(result, null, 2)}\n`);
 }
 
-await runMeasure(HELP, run);
+const bench = command('bench', 'measure, each figure beside a floor or a peer in the same run')
+  .argument('[figures...]', 'names; without them, all figures but those that take long or much of the disk')
+  .option('--tls', 'connect our services to the stores with TLS and logins; floors and peers do without', false)
+  .option(
+    '--scale <share>',
+    'share of the rows and requests of erasure, feed, replicate, queries, portal and chain',
+    numberFrom(0.001, 1),
+    1,
+  )
+  .option('--rows <number>', 'rows that queries fills instead of 20 million', wholeNumberFrom(ROWS_MIN, ROWS_MAX))
+  .addHelpText(
+    'after',
+    `\nFigures: ${FIGURES.map(({ name, optional }) => name + (optional ? ' (when named)' : '')).join(', ')}`,
+  )
+  .action(run);
+
+await runMeasure(bench);

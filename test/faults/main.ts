@@ -1,5 +1,12 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
-import { numberOf, parseOptions, UsageError } from '../../services/operator/src/command.ts';
+import {
+  command,
+  EXIT,
+  endWith,
+  numberFrom,
+  UsageError,
+  wholeNumberFrom,
+} from '../../services/operator/src/command.ts';
 import { runMeasure } from '../measure.ts';
 import { createMintTrials, MINT_FAULTS } from './mint-faults.ts';
 import { SCENARIOS } from './scenarios/index.ts';
@@ -9,19 +16,7 @@ import { verify } from './world/verify.ts';
 import { openWorld, type World } from './world/world.ts';
 import { createWriterTrials, WRITER_FAULTS, type WriterTrial } from './writer-faults.ts';
 
-const HELP = `usage: npm run faults -- [options]
-
-Tries every fault of the list with many seeds, on stores and processes of its own. Ends with 1 when a seed failed, or
-when a fault took effect in none of its seeds.
-
-  --seeds 20        seeds for each fault
-  --first-seed 1    the first of them; FAULT_SEED=n is short for --first-seed n --seeds 1
-  --fault 1         only this fault, by its number
-  --tried memory    only what has these words in its line of the table
-  --minutes 60      begins no further seed after this time
-  --away-minutes .1 how long ClickHouse stays away in fault 5; 5 for the long run
-  --without-intents kills writers that name no block (fault 3): a control, which must fail`;
-
+const SEED_MAX = 2 ** 31;
 const RESULTS = new URL('./results/', import.meta.url);
 
 interface Options {
@@ -33,31 +28,21 @@ interface Options {
   withoutIntents: boolean;
 }
 
-function toOptions(args: readonly string[]): Options {
-  const { values } = parseOptions(args, {
-    seeds: { type: 'string' },
-    'first-seed': { type: 'string' },
-    fault: { type: 'string' },
-    tried: { type: 'string', default: '' },
-    minutes: { type: 'string' },
-    'away-minutes': { type: 'string' },
-    'without-intents': { type: 'boolean', default: false },
-  });
-  const number = (name: string, fallback: number) => numberOf(values, name, { min: 0, max: 2 ** 31, fallback });
-  const given = process.env.FAULT_SEED;
-  const options = {
-    seeds: given === undefined ? number('seeds', 20) : 1,
-    firstSeed: given === undefined ? number('first-seed', 1) : Number(given),
-    isChosen: ({ fault, tried }: Pick<Row, 'fault' | 'tried'>) =>
-      (values.fault === undefined || fault === Number(values.fault)) && tried.includes(String(values.tried)),
-    minutes: number('minutes', 60),
-    awayMs: number('away-minutes', 0.1) * 60_000,
-    withoutIntents: values['without-intents'] === true,
-  };
-  const isSound = options.seeds >= 1 && Number.isSafeInteger(options.firstSeed) && options.minutes > 0;
-  if (!isSound || ![...SCENARIOS, ...WRITER_FAULTS, ...MINT_FAULTS].some(options.isChosen))
-    throw new UsageError('nothing is to be tried by these words');
-  return options;
+interface Given extends Omit<Options, 'isChosen' | 'awayMs'> {
+  fault?: number | undefined;
+  tried: string;
+  awayMinutes: number;
+}
+
+/** @throws UsageError when there is nothing to try */
+function toOptions({ fault: wanted, tried: text, awayMinutes, ...given }: Given): Options {
+  const isChosen = ({ fault, tried }: Pick<Row, 'fault' | 'tried'>) =>
+    (wanted === undefined || fault === wanted) && tried.includes(text);
+  if (![...SCENARIOS, ...WRITER_FAULTS, ...MINT_FAULTS].some(isChosen))
+    throw new UsageError('--fault and --tried: no fault of the list is chosen by them');
+  const seed = process.env.FAULT_SEED;
+  const only = seed === undefined ? {} : { firstSeed: wholeNumberFrom(0, SEED_MAX)(seed), seeds: 1 };
+  return { ...given, ...only, isChosen, awayMs: awayMinutes * 60_000 };
 }
 
 /** The worlds of a run, by number of brokers. */
@@ -138,8 +123,7 @@ async function run({ seeds, firstSeed, isChosen, minutes, ...options }: Options)
   return rows;
 }
 
-await runMeasure(HELP, async (args) => {
-  const options = toOptions(args);
+async function tryFaults(options: Options): Promise<void> {
   const rows = await run(options);
   const warning = toWarning(rows, options.minutes);
   console.log(toTable(rows));
@@ -152,5 +136,23 @@ await runMeasure(HELP, async (args) => {
     new URL('latest.json', RESULTS),
     `${JSON.stringify({ takenAt: new Date().toISOString(), warning, rows }, null, 2)}\n`,
   );
-  if (rows.some(hasFailed)) process.exitCode = 1;
-});
+  endWith(rows.some(hasFailed) ? EXIT.failed : EXIT.ok);
+}
+
+const faults = command('faults', 'try every fault of the list with many seeds, on stores and processes of its own')
+  .option('--seeds <number>', 'seeds for each fault', wholeNumberFrom(1, SEED_MAX), 20)
+  .option('--first-seed <number>', 'the first of them', wholeNumberFrom(0, SEED_MAX), 1)
+  .option('--fault <number>', 'only this fault', wholeNumberFrom(1, 1_000))
+  .option('--tried <text>', 'only what has this text in its line of the table', '')
+  .option('--minutes <number>', 'begins no further seed after this time', numberFrom(0.01, SEED_MAX), 60)
+  .option('--away-minutes <number>', 'how long ClickHouse is away in fault 5', numberFrom(0, SEED_MAX), 0.1)
+  .option('--without-intents', 'kill writers that name no block (fault 3): a control, which must fail', false)
+  .addHelpText(
+    'after',
+    `
+FAULT_SEED=n is short for --first-seed n --seeds 1. Ends with 1 when a seed failed, or when a fault took effect in none of
+its seeds.`,
+  )
+  .action((options) => tryFaults(toOptions(options)));
+
+await runMeasure(faults);

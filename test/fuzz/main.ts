@@ -1,6 +1,6 @@
 import { randomInt } from 'node:crypto';
 import { createRandom } from '@playline/testkit/random';
-import { EXIT, numberOf, parseOptions } from '../../services/operator/src/command.ts';
+import { command, EXIT, endWith, numberFrom, wholeNumberFrom } from '../../services/operator/src/command.ts';
 import { openStores } from '../bench/stores.ts';
 import { startGateway } from '../conformance/gateway.ts';
 import { runMeasure } from '../measure.ts';
@@ -53,17 +53,12 @@ async function findDearest(seconds: number, seed: number): Promise<boolean> {
   return worst <= RATIO_MAX && undercharged.length === 0;
 }
 
-const HELP = `usage: npm run fuzz -- [options]
+const run = command('fuzz', 'post generated batches, judge every answer, and search for the most expensive body')
+  .option('--minutes <number>', 'duration', numberFrom(0.01, 24 * 60), 2)
+  .option('--seed <number>', 'repeats what another run generated', wholeNumberFrom(0, SEED_MAX))
+  .addHelpText('after', '\nEnds with 1 when something was found.')
+  .action(async ({ minutes, seed = randomInt(SEED_MAX) }) =>
+    endWith((await fuzz(minutes, seed)) ? EXIT.ok : EXIT.failed),
+  );
 
-Posts generated batches, good, nearly good and nonsense, judges every answer, and searches for the dearest body. Ends
-with 1 when something was found.
-
-  --minutes 2   how long
-  --seed N      repeats what another run generated`;
-
-await runMeasure(HELP, async (args) => {
-  const { values } = parseOptions(args, { minutes: { type: 'string' }, seed: { type: 'string' } });
-  const minutes = numberOf(values, 'minutes', { min: 0.01, max: 24 * 60, fallback: 2 });
-  const seed = numberOf(values, 'seed', { min: 0, max: SEED_MAX, fallback: randomInt(SEED_MAX) });
-  if (!(await fuzz(minutes, Math.floor(seed)))) process.exitCode = EXIT.failed;
-});
+await runMeasure(run);

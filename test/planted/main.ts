@@ -4,16 +4,9 @@ import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 import { startLocalStores } from '../../packages/testkit/src/stores-local.ts';
-import { parseOptions, UsageError } from '../../services/operator/src/command.ts';
+import { command, EXIT, endWith, UsageError } from '../../services/operator/src/command.ts';
 import { runMeasure } from '../measure.ts';
 import { FAULTS, type PlantedFault } from './faults.ts';
-
-const HELP = `usage: node test/planted/main.ts [options]
-
-Plants one fault after the other in the code of this checkout, runs the quick test that must fail because of it, and
-restores the file. Prints a table of what caught each fault. Ends with 1 when fewer than nine in ten were caught.
-
-  --only text    only faults with this text in their sentence or file`;
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const CAUGHT_SHARE_MIN = 0.9;
@@ -82,18 +75,28 @@ async function plantAll(faults: readonly PlantedFault[], stores: string): Promis
   return caught;
 }
 
-await runMeasure(HELP, async (args) => {
-  const { values } = parseOptions(args, { only: { type: 'string', default: '' } });
-  const faults = FAULTS.filter(({ what, file }) => `${what} ${file}`.includes(String(values.only)));
-  if (faults.length === 0) throw new UsageError('--only: no fault has this text');
-  for (const fault of faults) assertPlantable(fault);
-  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => stop.abort(new Error('interrupted')));
-  const given = process.env.PLAYLINE_TEST_STORES ?? '';
-  const own = given === '' ? await startLocalStores() : null;
-  try {
-    const caught = await plantAll(faults, own === null ? given : JSON.stringify(own.stores));
-    if (caught < CAUGHT_SHARE_MIN * faults.length) process.exitCode = 1;
-  } finally {
-    await own?.stop();
-  }
-});
+const planted = command(
+  'planted',
+  'plant faults in the code of this checkout, one after the other, and run the quick test that must fail because of each',
+)
+  .option('--only <text>', 'only faults with this text in their sentence or file', '')
+  .addHelpText(
+    'after',
+    '\nPrints a table of what caught each fault. Ends with 1 when fewer than nine in ten were caught.',
+  )
+  .action(async ({ only }) => {
+    const faults = FAULTS.filter(({ what, file }) => `${what} ${file}`.includes(only));
+    if (faults.length === 0) throw new UsageError('--only: no fault has this text');
+    for (const fault of faults) assertPlantable(fault);
+    for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => stop.abort(new Error('interrupted')));
+    const given = process.env.PLAYLINE_TEST_STORES ?? '';
+    const own = given === '' ? await startLocalStores() : null;
+    try {
+      const caught = await plantAll(faults, own === null ? given : JSON.stringify(own.stores));
+      endWith(caught < CAUGHT_SHARE_MIN * faults.length ? EXIT.failed : EXIT.ok);
+    } finally {
+      await own?.stop();
+    }
+  });
+
+await runMeasure(planted);

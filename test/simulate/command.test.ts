@@ -69,31 +69,27 @@ const OPENED = { code: EXIT.unreachable, progress: 'simulate: a store was opened
 
 describe('the options of simulate', () => {
   it.each([
-    ['an option without its value', ['--rate'], "'--rate <value>' argument missing"],
-    ['a number out of bounds', ['--broken', '2'], '--broken: expected a number from 0 to 0.9'],
+    ['an option without its value', ['--rate'], "'--rate <number>' argument missing"],
+    ['a number out of bounds', ['--broken', '2'], 'Expected a number from 0 to 0.9.'],
     ['activities without a chain', ['--activities', '5'], '--activities: only with --chain'],
     ['an address of a chain without one', ['--url', 'http://x'], '--url: only with --chain'],
     ['assets without mints', ['--assets', '50'], '--assets: only with --mint'],
-    [
-      'messages of the game',
-      ['--chain', '--messages', '5'],
-      '--messages: not with --chain, which plays no game; say --activities',
-    ],
+    ['messages of the game', ['--chain', '--messages', '5'], '--messages: not with --chain; use --activities'],
     ['players', ['--chain', 'demo-chain', '--players', '5'], '--players: not with --chain'],
     ['a gateway', ['--chain', '--gateway', 'http://x'], '--gateway: not with --chain'],
     ['a chain that the stack has not', ['--chain', 'other'], 'serves demo-chain, and no other'],
     ['a chain that is no name', ['--chain', 'Démo'], '--chain: expected the name of a chain'],
     ['an address that is none', ['--chain', '--url', 'over there'], '--url: expected'],
-    ['too many activities', ['--chain', '--activities', '200001'], '--activities: expected a number from 1 to 200000'],
-    ['a share that is none', ['--chain', '--broken', '1'], '--broken: expected'],
-    ['a word too many', ['--chain', 'demo-chain', 'now'], "unexpected word 'now'"],
+    ['too many activities', ['--chain', '--activities', '200001'], 'Expected a number from 1 to 200000.'],
+    ['a share that is none', ['--chain', '--broken', '1'], 'Expected a number from 0 to 0.9.'],
+    ['a word too many', ['--chain', 'demo-chain', 'now'], 'too many arguments'],
     ['assets of a game that mints', ['--chain', '--assets', '50'], '--assets: not with --chain'],
-    ['messages beside mints', ['--mint', '--messages', '5'], '--messages: not with --mint; say --assets'],
+    ['messages beside mints', ['--mint', '--messages', '5'], '--messages: not with --mint; use --assets'],
     ['players beside mints', ['--mint', '--players', '5'], '--players: not with --mint'],
     ['an environment of mints', ['--mint', '--environment', 'production'], '--environment: not with --mint'],
     ['activities beside mints', ['--mint', '--activities', '5'], '--activities: not with --mint'],
-    ['too few assets', ['--mint', '--assets', '3'], '--assets: expected a number from 10 to 2000'],
-    ['too many assets', ['--mint', '--assets', '2001'], '--assets: expected a number from 10 to 2000'],
+    ['too few assets', ['--mint', '--assets', '3'], 'Expected a number from 10 to 2000.'],
+    ['too many assets', ['--mint', '--assets', '2001'], 'Expected a number from 10 to 2000.'],
     ['a rate beyond all quotas', ['--mint', '--rate', '1001'], '--rate: expected a number from 0 to 1000'],
     ['a day', ['--mint', '--minutes', '1440'], '--minutes: expected a number from 0.01 to 60'],
   ])('refuse %s with exit code 2 before anything is opened', async (_name, args, sentence) => {
@@ -104,7 +100,7 @@ describe('the options of simulate', () => {
 
   it('are explained by --help', async () => {
     const { code, results } = await run(['--help']);
-    expect([code, results[0]]).toEqual([EXIT.ok, expect.stringContaining('usage: npm run simulate -- [options]')]);
+    expect([code, results[0]]).toEqual([EXIT.ok, expect.stringContaining('Usage: npm run simulate -- [options]')]);
   });
 });
 
@@ -121,7 +117,7 @@ describe('a simulation of a game', () => {
   it('writes to production only after a confirmation', async () => {
     const unconfirmed = await run(production);
     expect(unconfirmed).toMatchObject({ code: EXIT.usage, progress: expect.stringContaining('demo-production') });
-    expect(unconfirmed.progress).toContain('say --yes');
+    expect(unconfirmed.progress).toContain('use --yes');
     const refused = await run(production, { answer: 'no' });
     expect(refused).toMatchObject({ code: EXIT.failed, progress: 'nothing was sent' });
     expect(refused.questions).toHaveLength(1);
@@ -158,7 +154,7 @@ describe('a simulation of a chain', () => {
     const { code, progress } = await run(args, { chainApi: null });
     expect(code).toBe(EXIT.usage);
     expect(progress).toContain('into the history of some-chain, where they stay for ever');
-    expect(progress).toContain('say --yes');
+    expect(progress).toContain('use --yes');
     expect(await run([...args, '--yes'], { chainApi: null })).toMatchObject(OPENED);
     expect(await run(['--chain', 'some-chain'], { chainApi: null })).toMatchObject({ code: EXIT.usage });
   });

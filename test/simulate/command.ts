@@ -5,18 +5,17 @@ import type { ClickHouseAccount } from '@playline/stores';
 import type { Addresses } from '../../services/operator/src/addresses.ts';
 import { findChainUrl } from '../../services/operator/src/chain-url.ts';
 import {
-  type Command,
-  choiceOf,
+  type CreateCommand,
+  command,
   EXIT,
   type ExitCode,
-  isMeant,
-  numberOf,
-  parseOptions,
+  endWith,
+  isConfirmed,
+  numberFrom,
   type Terminal,
-  textOf,
   UnreachableError,
   UsageError,
-  type Values,
+  wholeNumberFrom,
 } from '../../services/operator/src/command.ts';
 import { type ImportSources, openImportWay } from '../../services/operator/src/import/import-way.ts';
 import { ACTIVITIES, TOKENS } from '../../services/operator/src/import/subjects.ts';
@@ -47,69 +46,6 @@ export interface SimulateContext {
   readonly stop: AbortSignal;
 }
 
-const HELP = `usage: npm run simulate -- [options]
-       npm run simulate -- --chain [NAME] [options]
-       npm run simulate -- --mint [options]
-
-Posts the traffic of a game over HTTP, then compares what was acknowledged with ClickHouse.
-
-  --players 200             people in the game, at least
-  --minutes 5               ends after this time; not limited when --messages is given alone
-  --messages N              ends after this many messages
-  --rate 500                messages per second, whatever the answers take; 0 is as fast as possible
-  --broken 0.03             share of the messages that is broken, 0 to 0.9
-  --seed N                  repeats the traffic of another run
-  --environment development or production, which asks first: nobody wants a simulation among real players
-  --yes                     without asking
-  --project demo
-  --settle-seconds 60       patience with a store in which nothing changes any more
-  --json                    the result as one JSON line
-  --gateway URL --key PUBLISHABLE_KEY --secret-key KEY
-  --clickhouse-url URL --clickhouse-user NAME --clickhouse-password TEXT --clickhouse-database NAME
-                            instead of what CLICKHOUSE_URL and its kin, or .playline/stack.json, tell
-
-With --chain it publishes the history of a chain as an import does, follows it over HTTP meanwhile, then compares what is
-served with its own model: forwards, backwards, under filters, and the tokens. NAME may be left out where the stack
-serves one chain. It takes --rate (lines per second), --broken, --seed, --settle-seconds, --json, --yes (for another
-deployment than the stack, where it asks first) and
-
-  --activities 10000        ends after this many activities; later versions and broken lines come beside them
-  --url URL                 address of the chain interface, without /v1; when absent that of the stack that runs here
-
-With --mint it has the demo project mint on the chain of the stack that runs here, takes MINTER_ROLE from its signer and
-gives it back meanwhile, then compares requests, rows, chain and history with its own model. It takes --minutes, --rate
-(assets per second, 10), --broken (assets that can never be minted, 0.15), --seed, --settle-seconds, --json, and
-
-  --assets 120              ends after this many assets, at most 2000
-
-Exit code: 0 all as expected, 1 a difference, 2 wrong options, 3 the stack does not answer.`;
-
-const text = { type: 'string' } as const;
-const OF_ALL = {
-  rate: text,
-  broken: text,
-  seed: text,
-  'settle-seconds': text,
-  json: { type: 'boolean', default: false },
-  yes: { type: 'boolean', default: false },
-} as const;
-const OF_CHAIN = { chain: text, activities: text, url: text } as const;
-const OF_MINT = { mint: { type: 'boolean' }, assets: text } as const;
-const OF_GAME = {
-  players: text,
-  minutes: text,
-  messages: text,
-  environment: text,
-  project: text,
-  gateway: text,
-  key: text,
-  'secret-key': text,
-  'clickhouse-url': text,
-  'clickhouse-user': text,
-  'clickhouse-password': text,
-  'clickhouse-database': text,
-} as const;
-
 const MINUTE_MS = 60_000;
 /**
  * A mistyped number cannot run for a week. Sequence numbers count to four billion; the quota of a project is 200 mints a
@@ -120,101 +56,164 @@ const BOUNDS = {
   chain: { activities: 200_000, rate: 100_000 },
   mint: { assets: 2_000, minutes: 60, rate: 1_000 },
 };
+const ASSETS_MIN = 10;
+const SEED_MAX = 2 ** 31;
 const REACH_MAX_MS = 5_000;
 
-export function createSimulateCommand(context: SimulateContext): Command {
-  return {
-    name: 'simulate',
-    summary: 'play a game, a chain, or a game that mints, and prove that nothing was lost',
-    help: HELP,
-    run: async (args, terminal) => {
-      const options = { ...OF_ALL, ...OF_CHAIN, ...OF_MINT, ...OF_GAME };
-      const { values } = parseOptions(withChainName(args), options);
-      refuseOtherOptions(values);
-      if (values.chain !== undefined) return runChain(values, context, terminal);
-      return values.mint === true ? runMint(values, context, terminal) : runGame(values, context, terminal);
-    },
-  };
+/** The options of all simulations. Those that are `undefined` have a default of their own in each. */
+interface Options {
+  readonly rate?: number | undefined;
+  readonly broken?: number | undefined;
+  readonly seed?: number | undefined;
+  readonly settleSeconds: number;
+  readonly json?: boolean | undefined;
+  readonly yes?: boolean | undefined;
+  /** True without a name. */
+  readonly chain?: string | true | undefined;
+  readonly activities?: number | undefined;
+  readonly url?: string | undefined;
+  readonly mint?: boolean | undefined;
+  readonly assets?: number | undefined;
+  readonly players?: number | undefined;
+  readonly minutes?: number | undefined;
+  readonly messages?: number | undefined;
+  readonly environment?: string | undefined;
+  readonly project?: string | undefined;
+  readonly gateway?: string | undefined;
+  readonly key?: string | undefined;
+  readonly secretKey?: string | undefined;
+  readonly clickhouseUrl?: string | undefined;
+  readonly clickhouseUser?: string | undefined;
+  readonly clickhousePassword?: string | undefined;
+  readonly clickhouseDatabase?: string | undefined;
 }
 
-/** `--chain` may have no value: then its name is empty. */
-function withChainName(args: readonly string[]): string[] {
-  return args.map((arg, index) => {
-    const isAlone = arg === '--chain' && (args[index + 1] ?? '-').startsWith('-');
-    return isAlone ? '--chain=' : arg;
-  });
+const CLICKHOUSE_OPTIONS = ['clickhouse-url', 'clickhouse-user', 'clickhouse-password', 'clickhouse-database'] as const;
+/** Options that only some simulations have. */
+const OPTIONS_OF = {
+  chain: ['activities', 'url'],
+  mint: ['assets', 'minutes'],
+  game: [
+    ...['players', 'minutes', 'messages', 'environment', 'project', 'gateway', 'key', 'secretKey'],
+    ...CLICKHOUSE_OPTIONS.map(toMember),
+  ],
+};
+
+function toMember(flag: string): string {
+  return flag.replaceAll(/-([a-z])/g, (_, letter: string) => letter.toUpperCase());
+}
+
+const toFlag = (member: string) => `--${member.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
+
+const ABOUT = `
+A game: posts its traffic over HTTP, then compares what was acknowledged with ClickHouse. A simulation in production asks
+first.
+
+With --chain: publishes the history of a chain as an import does, follows it over HTTP at the same time, then compares
+what is served with its own model: forwards, backwards, under filters, and the tokens. Asks first where the deployment is
+another one than the local stack.
+
+With --mint: the demo project mints on the chain of the local stack. The signer has no MINTER_ROLE for a while. Then
+requests, rows, chain and history are compared with a model.
+
+Exit code: 0 all as expected, 1 a difference, 2 wrong options, 3 the stack does not answer.`;
+
+export const createSimulateCommand =
+  (context: SimulateContext): CreateCommand =>
+  (terminal) => {
+    const { game, chain, mint } = BOUNDS;
+    const simulation = command('simulate', 'simulate a game, a chain, or a game that mints, and verify the result')
+      .option('--chain [name]', 'simulate a chain; the name may be left out where the stack has one chain')
+      .option('--mint', 'simulate a game that mints')
+      .option('--rate <number>', 'messages, lines or assets per second; 0 is unlimited', numberFrom(0, game.rate))
+      .option('--broken <share>', 'share of the messages, lines or assets that is invalid', numberFrom(0, 0.9))
+      .option('--seed <number>', 'repeats the traffic of another run', wholeNumberFrom(0, SEED_MAX))
+      .option('--settle-seconds <number>', 'longest wait for a store in which nothing changes', numberFrom(1, 3600), 60)
+      .option('--yes', 'without confirmation')
+      .option('--json', 'print the result as one line of JSON')
+      .option('--players <number>', 'players of a game, at least; 200 by default', wholeNumberFrom(1, game.players))
+      .option('--minutes <number>', 'end of a game or of mints; 5 by default', numberFrom(0.01, game.minutes))
+      .option('--messages <number>', 'end of a game, instead of --minutes', wholeNumberFrom(1, game.messages))
+      .option('--environment <name>', 'production or development; development by default')
+      .option('--project <id>', 'project of a game; demo by default')
+      .option('--gateway <url>', 'gateway of another deployment')
+      .option('--key <key>', 'its publishable key')
+      .option('--secret-key <key>', 'its secret key')
+      .option('--activities <number>', 'end of a chain; 10,000 by default', wholeNumberFrom(1, chain.activities))
+      .option('--url <url>', 'chain API of another deployment, without /v1')
+      .option('--assets <number>', 'end of mints; 120 by default', wholeNumberFrom(ASSETS_MIN, mint.assets))
+      .addHelpText('after', ABOUT);
+    for (const flag of CLICKHOUSE_OPTIONS) simulation.option(`--${flag} <text>`, 'instead of the setting of this name');
+    return simulation.action(async (options: Options) => endWith(await run(options, context, terminal)));
+  };
+
+function run(options: Options, context: SimulateContext, terminal: Terminal): Promise<ExitCode> {
+  refuseOtherOptions(options);
+  if (options.chain !== undefined) return runChain(options, context, terminal);
+  return options.mint === true ? runMint(options, context, terminal) : runGame(options, context, terminal);
 }
 
 /** @throws UsageError for an option of another simulation, which would be ignored without notice */
-function refuseOtherOptions(values: Values): void {
-  const given = (options: object) => Object.keys(options).find((name) => values[name] !== undefined);
-  const ofMint = given(OF_MINT);
-  if (values.chain !== undefined) {
-    const other = given(OF_GAME) ?? ofMint;
-    if (other === undefined) return;
-    const instead = other === 'messages' ? '; say --activities' : '';
-    throw new UsageError(`--${other}: not with --chain, which plays no game${instead}`);
-  }
-  const ofChain = given(OF_CHAIN);
-  if (values.mint !== true) {
-    if (ofChain !== undefined) throw new UsageError(`--${ofChain}: only with --chain`);
-    if (ofMint !== undefined) throw new UsageError(`--${ofMint}: only with --mint`);
-    return;
-  }
-  const { minutes: _, ...others } = OF_GAME;
-  const other = given(others) ?? ofChain;
+function refuseOtherOptions(options: Options): void {
+  if (options.chain !== undefined && options.mint === true) throw new UsageError('--mint: not with --chain');
+  const own = options.chain !== undefined ? 'chain' : options.mint === true ? 'mint' : 'game';
+  const all = Object.values(OPTIONS_OF).flat();
+  const given = Object.entries(options).flatMap(([name, value]) => (value === undefined ? [] : [name]));
+  const other = given.find((name) => all.includes(name) && !OPTIONS_OF[own].includes(name));
   if (other === undefined) return;
-  throw new UsageError(`--${other}: not with --mint${other === 'messages' ? '; say --assets' : ''}`);
+  if (own === 'game') throw new UsageError(`${toFlag(other)}: only with --${other === 'assets' ? 'mint' : 'chain'}`);
+  const instead = other === 'messages' ? `; use --${own === 'chain' ? 'activities' : 'assets'}` : '';
+  throw new UsageError(`${toFlag(other)}: not with --${own}${instead}`);
 }
 
-/** Options that every simulation has. @param defaults of this simulation */
-function toCommonOptions(values: Values, defaults: { rateMax: number; rate: number; broken: number }) {
-  return {
-    seed: numberOf(values, 'seed', { min: 0, max: 2 ** 31 - 1, fallback: randomInt(2 ** 31) }),
-    rate: numberOf(values, 'rate', { min: 0, max: defaults.rateMax, fallback: defaults.rate }),
-    brokenShare: numberOf(values, 'broken', { min: 0, max: 0.9, fallback: defaults.broken }),
-    settleIdleMaxMs: 1000 * numberOf(values, 'settle-seconds', { min: 1, max: 3600, fallback: 60 }),
-  };
+/** Options that every simulation has. @param defaults of this simulation @throws UsageError */
+function toCommonOptions(options: Options, defaults: { rateMax: number; rate: number; broken: number }) {
+  const {
+    seed = randomInt(SEED_MAX),
+    rate = defaults.rate,
+    broken: brokenShare = defaults.broken,
+    settleSeconds,
+  } = options;
+  if (rate > defaults.rateMax) throw new UsageError(`--rate: expected a number from 0 to ${defaults.rateMax}`);
+  return { seed, rate, brokenShare, settleIdleMaxMs: 1000 * settleSeconds };
 }
 
 /** Prompts before made-up data is written where it cannot be removed. @param unchanged what did not happen then */
-async function consents(what: string, unchanged: string, options: { values: Values; terminal: Terminal }) {
-  const isAllowed = await isMeant(what, options.values, options.terminal);
-  if (!isAllowed) options.terminal.progress(unchanged);
+async function consents(effect: string, unchanged: string, work: { options: Options; terminal: Terminal }) {
+  const isAllowed = await isConfirmed(effect, work.options, work.terminal);
+  if (!isAllowed) work.terminal.progress(unchanged);
   return isAllowed;
 }
 
-async function runGame(values: Values, context: SimulateContext, terminal: Terminal): Promise<ExitCode> {
-  const options = toGameOptions(values, context);
-  if (values.environment === 'production') {
+async function runGame(given: Options, context: SimulateContext, terminal: Terminal): Promise<ExitCode> {
+  const options = toGameOptions(given, context);
+  if (given.environment === 'production') {
     const what = `This posts made-up players into ${options.environmentId}, where they cannot be told from real ones.`;
-    if (!(await consents(what, 'nothing was sent', { values, terminal }))) return EXIT.failed;
+    if (!(await consents(what, 'nothing was sent', { options: given, terminal }))) return EXIT.failed;
   }
   await reach(options);
   const result = await simulate({ ...options, stop: context.stop, onProgress: createProgress(terminal) });
-  return printReport(reportGame(result), values, terminal);
+  return printReport(reportGame(result), given, terminal);
 }
 
-function toGameOptions(values: Values, context: SimulateContext): Omit<SimulationOptions, 'stop' | 'onProgress'> {
-  const { players, rate, minutes, messages } = BOUNDS.game;
-  const environment = choiceOf(values, 'environment', {
-    choices: ['production', 'development'],
-    fallback: 'development',
-  });
-  const endless = values.messages === undefined ? 5 : Number.POSITIVE_INFINITY;
+function toGameOptions(given: Options, context: SimulateContext): Omit<SimulationOptions, 'stop' | 'onProgress'> {
+  const { environment = 'development', messages: messagesMax = Number.POSITIVE_INFINITY } = given;
+  if (environment !== 'production' && environment !== 'development')
+    throw new UsageError('--environment: expected production or development');
+  const endless = given.messages === undefined ? 5 : Number.POSITIVE_INFINITY;
   return {
-    environmentId: toEnvironmentId(projectOf({ project: 'demo', ...values }), environment),
+    environmentId: toEnvironmentId(projectOf({ project: given.project ?? 'demo' }), environment),
     keyHeader: `${context.headerPrefix}-publishable-key`,
-    players: numberOf(values, 'players', { min: 1, max: players, fallback: 200 }),
-    ...toCommonOptions(values, { rateMax: rate, rate: 500, broken: 0.03 }),
-    durationMaxMs: MINUTE_MS * numberOf(values, 'minutes', { min: 0.01, max: minutes, fallback: endless }),
-    messagesMax: numberOf(values, 'messages', { min: 1, max: messages, fallback: Number.POSITIVE_INFINITY }),
+    players: given.players ?? 200,
+    ...toCommonOptions(given, { rateMax: BOUNDS.game.rate, rate: 500, broken: 0.03 }),
+    durationMaxMs: MINUTE_MS * (given.minutes ?? endless),
+    messagesMax,
     // Last, so that errors in the options are reported before a stack that does not run.
-    ...toAddresses(values, context, environment),
+    ...toAddresses(given, context, environment),
   };
 }
 
-function toAddresses(values: Values, context: SimulateContext, environment: 'production' | 'development') {
+function toAddresses(given: Options, context: SimulateContext, environment: 'production' | 'development') {
   const stack = readStack(context.folder);
   const keys = stack.keys?.[environment];
   const need = (value: string | undefined, what: string): string => {
@@ -223,15 +222,15 @@ function toAddresses(values: Values, context: SimulateContext, environment: 'pro
   };
   const known: Partial<ClickHouseAccount> = context.hasOwnClickHouse ? context.clickhouse() : (stack.clickhouse ?? {});
   return {
-    gateway: need(textOf(values, 'gateway') ?? stack.gateway, 'gateway address'),
-    publishableKey: need(textOf(values, 'key') ?? keys?.publishable, 'publishable key'),
-    secretKey: textOf(values, 'secret-key') ?? keys?.secret ?? null,
+    gateway: need(given.gateway ?? stack.gateway, 'gateway address'),
+    publishableKey: need(given.key ?? keys?.publishable, 'publishable key'),
+    secretKey: given.secretKey ?? keys?.secret ?? null,
     clickhouse: {
       ...known,
-      url: need(textOf(values, 'clickhouse-url') ?? known.url, 'ClickHouse address'),
-      user: textOf(values, 'clickhouse-user') ?? known.user ?? 'default',
-      password: textOf(values, 'clickhouse-password') ?? known.password ?? '',
-      database: textOf(values, 'clickhouse-database') ?? known.database ?? 'playline',
+      url: need(given.clickhouseUrl ?? known.url, 'ClickHouse address'),
+      user: given.clickhouseUser ?? known.user ?? 'default',
+      password: given.clickhousePassword ?? known.password ?? '',
+      database: given.clickhouseDatabase ?? known.database ?? 'playline',
     },
   };
 }
@@ -252,19 +251,18 @@ async function reach({ gateway, clickhouse }: Pick<SimulationOptions, 'gateway' 
   }
 }
 
-async function runChain(values: Values, context: SimulateContext, terminal: Terminal): Promise<ExitCode> {
-  const { activities: activitiesMax, rate: rateMax } = BOUNDS.chain;
+async function runChain(given: Options, context: SimulateContext, terminal: Terminal): Promise<ExitCode> {
   const options = {
-    activitiesMax: numberOf(values, 'activities', { min: 1, max: activitiesMax, fallback: 10_000 }),
-    ...toCommonOptions(values, { rateMax, rate: 500, broken: 0.03 }),
+    activitiesMax: given.activities ?? 10_000,
+    ...toCommonOptions(given, { rateMax: BOUNDS.chain.rate, rate: 500, broken: 0.03 }),
     // Last, so that errors in other options are reported before a stack that does not run.
-    ...toChain(values, context.chainApi),
+    ...toChain(given, context.chainApi),
   };
   // Activities cannot be removed from a history.
   if (context.chainApi() === null) {
     const { name } = options.chain;
-    const what = `This publishes made-up activities into the history of ${name}, where they stay for ever.`;
-    if (!(await consents(what, 'nothing was published', { values, terminal }))) return EXIT.failed;
+    const what = `This publishes made-up activities into the history of ${name}, where they remain.`;
+    if (!(await consents(what, 'nothing was published', { options: given, terminal }))) return EXIT.failed;
   }
   const way = { ...context.imports, writerGroup: 'activity-writer', onProgress: terminal.progress };
   const activities = await openImportWay(ACTIVITIES, way);
@@ -279,7 +277,7 @@ async function runChain(values: Values, context: SimulateContext, terminal: Term
         stop,
         onProgress: createProgress(terminal),
       });
-      return printReport(reportChain(result), values, terminal);
+      return printReport(reportChain(result), given, terminal);
     } finally {
       await tokens.close();
     }
@@ -288,34 +286,35 @@ async function runChain(values: Values, context: SimulateContext, terminal: Term
   }
 }
 
-function toChain(values: Values, chainApi: Addresses['chainApi']): Pick<ChainSimulationOptions, 'url' | 'chain'> {
+function toChain(given: Options, chainApi: Addresses['chainApi']): Pick<ChainSimulationOptions, 'url' | 'chain'> {
   const chains = chainApi()?.chains ?? [];
   const names = chains.map(({ name }) => name);
-  const name = textOf(values, 'chain') ?? (names.length === 1 ? names[0] : undefined);
+  const name = typeof given.chain === 'string' ? given.chain : names.length === 1 ? names[0] : undefined;
   if (name === undefined)
     throw new UsageError(
-      `--chain: which one? ${names.length === 0 ? 'Nobody tells what is served' : names.join(', ')}`,
+      `--chain: expected a name, ${names.length === 0 ? 'since no local stack is running' : `one of ${names.join(', ')}`}`,
     );
   if (!isChainName(name)) throw new UsageError('--chain: expected the name of a chain');
-  const given = textOf(values, 'url');
-  const url = findChainUrl(given, name, chainApi);
+  const url = findChainUrl(given.url, name, chainApi);
   // The id of a chain is known only for the stack's interface.
-  const id = given === undefined ? (chains.find((chain) => chain.name === name)?.id ?? null) : null;
+  const id = given.url === undefined ? (chains.find((chain) => chain.name === name)?.id ?? null) : null;
   return { url, chain: { name, id } };
 }
 
-async function runMint(values: Values, context: SimulateContext, terminal: Terminal): Promise<ExitCode> {
-  const { assets, rate: rateMax, minutes } = BOUNDS.mint;
+async function runMint(given: Options, context: SimulateContext, terminal: Terminal): Promise<ExitCode> {
+  const { rate: rateMax, minutes: minutesMax } = BOUNDS.mint;
+  const { minutes = 5 } = given;
+  if (minutes > minutesMax) throw new UsageError(`--minutes: expected a number from 0.01 to ${minutesMax}`);
   const options = {
-    assetsMax: Math.round(numberOf(values, 'assets', { min: 10, max: assets, fallback: 120 })),
-    ...toCommonOptions(values, { rateMax, rate: 10, broken: 0.15 }),
-    durationMaxMs: MINUTE_MS * numberOf(values, 'minutes', { min: 0.01, max: minutes, fallback: 5 }),
+    assetsMax: given.assets ?? 120,
+    ...toCommonOptions(given, { rateMax, rate: 10, broken: 0.15 }),
+    durationMaxMs: MINUTE_MS * minutes,
     // Last, so that errors in the options are reported before a stack that does not run.
     ...toMintStack(context),
   };
   const log = (line: string) => terminal.progress(line);
   const result = await simulateMints({ ...options, stop: context.stop, onProgress: createProgress(terminal), log });
-  return printReport(reportMints(result), values, terminal);
+  return printReport(reportMints(result), given, terminal);
 }
 
 /** The chain of the stack and the demo project's contracts on it, the only ones where roles are granted and revoked. */

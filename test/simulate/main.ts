@@ -10,8 +10,6 @@ import { createTerminal, printLines } from '../../services/operator/src/terminal
 import { createSimulateCommand } from './command.ts';
 
 const terminal = createTerminal(process);
-// A closed pipe must not crash the process.
-for (const output of [process.stdout, process.stderr]) output.on('error', () => {});
 
 // Clients of Kafka are loaded when they are used: a game needs none.
 const kafkaClients = () => import('@playline/stream/kafka');
@@ -45,7 +43,7 @@ async function main(): Promise<number> {
     createAskNode: (node) => createAskNode(node),
     stop: stop.signal,
   });
-  return runCommand([command], [command.name, ...process.argv.slice(2)], terminal);
+  return runCommand([command], ['simulate', ...process.argv.slice(2)], terminal);
 }
 
 try {

@@ -1,4 +1,4 @@
-import { EXIT, type ExitCode, type Terminal, type Values } from '../../services/operator/src/command.ts';
+import { EXIT, type ExitCode, type Terminal } from '../../services/operator/src/command.ts';
 import type { Run } from './run.ts';
 
 /** Collects differences: counts all of them, and keeps the first texts of each kind. */
@@ -120,7 +120,11 @@ export function toJson({ run, chain, facts, differences }: RunReport): Record<st
 }
 
 /** Prints the report, with `--json` as one line. @returns the exit code of the run */
-export function printReport(report: RunReport, { json }: Values, terminal: Terminal): ExitCode {
+export function printReport(
+  report: RunReport,
+  { json }: { readonly json?: boolean | undefined },
+  terminal: Terminal,
+): ExitCode {
   if (json === true) terminal.result(JSON.stringify(toJson(report)));
   else for (const line of toLines(report)) terminal.result(line);
   return report.differences.length === 0 ? EXIT.ok : EXIT.failed;

@@ -32,7 +32,7 @@ export function runHere(
 /** Commands of the operator that `npm run` has under their own names. */
 export const OPERATED: readonly string[] = [
   ...['keys', 'projects', 'accounts', 'mints', 'collections', 'identity', 'consent', 'rebuild', 'chain'],
-  ...['dead-letters', 'offsets', 'derive', 'analysts', 'erasures', 'columns', 'import', 'replicate'],
+  ...['dead-letters', 'offsets', 'derive', 'analysts', 'erasures', 'columns', 'import', 'replicate', 'completion'],
 ];
 
 /** Runs a command of the operator under its own name: `npm run keys -- …`, `npm run projects -- …` and so on. */

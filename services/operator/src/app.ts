@@ -15,7 +15,7 @@ import {
 import { printLines } from './terminal.ts';
 
 /** Columns of help, also where the terminal's width is unknown. */
-const HELP_WIDTH = 100;
+const HELP_WIDTH = 120;
 
 /**
  * Runs the command that the first argument names. Never throws: faults become a sentence and an exit code.
@@ -63,13 +63,16 @@ export function createProgram(
     );
   const printHelp = terminal.text ?? terminal.result;
   for (const command of withSubcommands(program)) {
-    command.helpCommand(false).configureOutput({
-      writeOut: (text) => printHelp(text.trimEnd()),
-      writeErr: (text) => printLines(terminal.progress, text.trimEnd()),
-      outputError: () => {},
-      getOutHelpWidth: () => HELP_WIDTH,
-      getErrHelpWidth: () => HELP_WIDTH,
-    });
+    command
+      .helpCommand(false)
+      .configureHelp({ commandUsage: usageOf })
+      .configureOutput({
+        writeOut: (text) => printHelp(text.trimEnd()),
+        writeErr: (text) => printLines(terminal.progress, text.trimEnd()),
+        outputError: () => {},
+        getOutHelpWidth: () => HELP_WIDTH,
+        getErrHelpWidth: () => HELP_WIDTH,
+      });
   }
   return program;
 }
@@ -77,6 +80,12 @@ export function createProgram(
 /** A command and everything below it. */
 export function withSubcommands(command: CommandUnknownOpts): CommandUnknownOpts[] {
   return [command, ...command.commands.flatMap(withSubcommands)];
+}
+
+/** How a command is called through npm: `npm run keys -- create [options]`. */
+function usageOf(command: CommandUnknownOpts): string {
+  const [name, ...rest] = pathOf(command).split(' ');
+  return name === '' ? 'npm run <command>' : ['npm run', name, '--', ...rest, command.usage()].join(' ');
 }
 
 /** Words that call a command, without the program's name: `keys create`. */

@@ -5,15 +5,13 @@ import { createConnectionFaults } from '@playline/stores';
 import { type Addresses, createAddresses } from './addresses.ts';
 import { runCommand } from './app.ts';
 import { EXIT } from './command.ts';
+import { createCompletionCommand } from './commands/completion.ts';
 import { createCommandGroups } from './commands/groups.ts';
 import { configSchema } from './config.ts';
 import type { StoreOpeners } from './store-openers.ts';
 import { createTerminal, printLines } from './terminal.ts';
 
 const terminal = createTerminal(process);
-
-// A closed pipe must not crash the process; a command that depends on its output sees the failed write itself.
-for (const output of [process.stdout, process.stderr]) output.on('error', () => {});
 
 // Clients of stores and commands are loaded when they are used. Loading all of them takes most commands half of their time.
 const keyStores = () => import('@playline/access-keys/redis');
@@ -59,7 +57,8 @@ async function main(): Promise<number> {
   const args = process.argv.slice(2);
   const called = groups.filter(({ names }) => names.includes(args[0] ?? ''));
   const loaded = (called.length > 0 ? called : groups).map((group) => group.load());
-  return runCommand((await Promise.all(loaded)).flat(), args, terminal);
+  const commands = (await Promise.all(loaded)).flat();
+  return runCommand([...commands, createCompletionCommand(folder)], args, terminal);
 }
 
 try {

@@ -23,6 +23,8 @@ interface Streams {
 
 /** The only printer of the commands: every line of standard output and standard error goes through it. */
 export function createTerminal({ stdin, stdout, stderr }: Streams): Terminal {
+  // A closed pipe must not crash the process; a command that depends on its output sees the failed write itself.
+  for (const output of [stdout, stderr]) output.on('error', () => {});
   const print = (output: Writable) => (line: string) => void output.write(`${escapeControls(line)}\n`);
   const ask = async (question: string): Promise<string> => {
     const lines = createInterface({ input: stdin, output: stderr });

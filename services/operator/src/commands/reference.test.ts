@@ -1,0 +1,36 @@
+import { parseConfig } from '@playline/runtime';
+import { createConnectionFaults } from '@playline/stores';
+import { expect, it } from 'vitest';
+import { createAddresses } from '../addresses.ts';
+import { createProgram, pathOf, withSubcommands } from '../app.ts';
+import { configSchema } from '../config.ts';
+import type { StoreOpeners } from '../store-openers.ts';
+import { createCommandGroups } from './groups.ts';
+
+const HEAD = `# Commands
+
+Generated from the descriptions of the commands. \`npm run <command> -- --help\` prints the same.
+`;
+
+async function openProgram() {
+  const config = parseConfig(configSchema, {});
+  const { stdin, stdout } = process;
+  const addresses = createAddresses(config, '/nowhere', createConnectionFaults({ warn: () => {} }));
+  const places = { folder: '/nowhere', stdin, stdout, environment: {}, stop: new AbortController().signal };
+  const groups = createCommandGroups({ config, addresses, stores: {} as StoreOpeners, ...places });
+  const commands = (await Promise.all(groups.map((group) => group.load()))).flat();
+  return createProgram(commands, { result: () => {}, progress: () => {}, isInteractive: false });
+}
+
+it('the page of commands has every command with its options', async () => {
+  const sections = (await openProgram()).commands.map((command) => {
+    const lines = withSubcommands(command)
+      .filter((each) => each.commands.length === 0)
+      .map((each) => {
+        const options = each.options.map(({ flags, mandatory }) => `\`${flags}\`${mandatory ? ' (required)' : ''}`);
+        return `| \`${pathOf(each)}\` | ${each.description()} | ${options.join(', ').replaceAll('|', '\\|')} |`;
+      });
+    return [`## ${command.name()}`, '', '| command | what it does | options |', '|---|---|---|', ...lines].join('\n');
+  });
+  await expect(`${[HEAD, ...sections].join('\n')}\n`).toMatchFileSnapshot('../../COMMANDS.md');
+});
