@@ -145,7 +145,7 @@ describe('a simulation of a chain', () => {
   it('of one of several chains needs its name', async () => {
     const chainApi = { ...API, chains: [DEMO, { name: 'other', id: 'eip155:1' }] };
     const { code, progress } = await run(['--chain'], { chainApi });
-    expect([code, progress]).toEqual([EXIT.usage, expect.stringContaining('which one? demo-chain, other')]);
+    expect([code, progress]).toEqual([EXIT.usage, expect.stringContaining('one of demo-chain, other')]);
     expect(await run(['--chain', 'other'], { chainApi })).toMatchObject(OPENED);
   });
 
@@ -153,7 +153,7 @@ describe('a simulation of a chain', () => {
     const args = ['--chain', 'some-chain', '--url', 'http://127.0.0.1:1'];
     const { code, progress } = await run(args, { chainApi: null });
     expect(code).toBe(EXIT.usage);
-    expect(progress).toContain('into the history of some-chain, where they stay for ever');
+    expect(progress).toContain('into the history of some-chain, where they remain');
     expect(progress).toContain('use --yes');
     expect(await run([...args, '--yes'], { chainApi: null })).toMatchObject(OPENED);
     expect(await run(['--chain', 'some-chain'], { chainApi: null })).toMatchObject({ code: EXIT.usage });

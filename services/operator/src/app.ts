@@ -28,7 +28,9 @@ export async function runCommand(
 ): Promise<ExitCode> {
   const program = createProgram(commands, terminal);
   let called: CommandUnknownOpts = program;
-  program.hook('preAction', (_, action) => void (called = action));
+  program.hook('preAction', (_, action) => {
+    called = action;
+  });
   for (const command of withSubcommands(program)) {
     command.exitOverride((error) => {
       called = command;

@@ -2,7 +2,7 @@ import { PassThrough } from 'node:stream';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { runCommand } from './app.ts';
-import { EXIT } from './command.ts';
+import { command, EXIT } from './command.ts';
 import { createTerminal } from './terminal.ts';
 
 function openTerminal() {
@@ -58,15 +58,13 @@ describe('the terminal', () => {
 
   it('prints an error that contains a forged line as one line, and help line by line', async () => {
     const { terminal, out, err } = openTerminal();
-    const command = {
-      name: 'mints',
-      summary: '',
-      help: 'usage: mints\n  list',
-      run: async () => Promise.reject(new Error('reverted: \u001b[1A\nmints: all is well \u202e')),
-    };
-    expect(await runCommand([command], ['mints', 'list'], terminal)).toBe(EXIT.failed);
+    const mints = () =>
+      command('mints', 'list mints').action(() =>
+        Promise.reject(new Error('reverted: \u001b[1A\nmints: all is well \u202e')),
+      );
+    expect(await runCommand([mints], ['mints'], terminal)).toBe(EXIT.failed);
     expect(err()).toBe('mints: reverted: \\u001b[1A\\u000amints: all is well \\u202e\n');
-    await runCommand([command], ['mints', '--help'], terminal);
-    expect(out()).toBe('usage: mints\n  list\n');
+    await runCommand([mints], ['mints', '--help'], terminal);
+    expect(out()).toMatch(/^Usage: npm run mints -- \[options\]\n\nlist mints\n\nOptions:\n/);
   });
 });

@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import type { CommandUnknownOpts } from '@commander-js/extra-typings';
 import { pathOf, withSubcommands } from '../app.ts';
 import { type CreateCommand, command } from '../command.ts';
+import { printLines } from '../terminal.ts';
 
 /** @param folder of the checkout, whose package.json has the names of all commands */
 export const createCompletionCommand =
@@ -13,11 +14,11 @@ export const createCompletionCommand =
       .action((_, self) => {
         const { scripts } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8')) as { scripts: object };
         const names = Object.keys(scripts).filter((name) => !name.includes(' '));
-        for (const line of toBash(names, self.parent!)) terminal.result(line);
+        printLines(terminal.result, toBash(names, self.parent!));
       });
 
-/** Lines of the script: the words that may follow each command, from the descriptions of the commands. */
-function toBash(names: readonly string[], program: CommandUnknownOpts): string[] {
+/** The script: the words that may follow each command, from the descriptions of the commands. */
+function toBash(names: readonly string[], program: CommandUnknownOpts): string {
   const cases = withSubcommands(program)
     .filter((each) => each !== program)
     // The first pattern that matches counts, so subcommands come before their command.
@@ -26,19 +27,17 @@ function toBash(names: readonly string[], program: CommandUnknownOpts): string[]
       const words = [...each.commands.map((sub) => sub.name()), ...each.options.map(({ long }) => long), '--help'];
       return `    "${pathOf(each)} "*) words="${words.join(' ')}" ;;`;
     });
-  return [
-    '_playline() {',
-    '  local current=${COMP_WORDS[COMP_CWORD]} words=',
-    '  [ "${COMP_WORDS[1]}" = run ] || return',
-    '  if [ "$COMP_CWORD" -eq 2 ]; then',
-    `    words="${names.join(' ')}"`,
-    '  elif [ "${COMP_WORDS[3]}" = -- ]; then',
-    '    case "${COMP_WORDS[2]} ${COMP_WORDS[@]:4:COMP_CWORD-4} " in',
-    ...cases,
-    '    esac',
-    '  fi',
-    '  COMPREPLY=($(compgen -W "$words" -- "$current"))',
-    '}',
-    'complete -o default -F _playline npm',
-  ];
+  return `_playline() {
+  local current=\${COMP_WORDS[COMP_CWORD]} words=
+  [ "\${COMP_WORDS[1]}" = run ] || return
+  if [ "$COMP_CWORD" -eq 2 ]; then
+    words="${names.join(' ')}"
+  elif [ "\${COMP_WORDS[3]}" = -- ]; then
+    case "\${COMP_WORDS[2]} \${COMP_WORDS[@]:4:COMP_CWORD-4} " in
+${cases.join('\n')}
+    esac
+  fi
+  COMPREPLY=($(compgen -W "$words" -- "$current"))
+}
+complete -o default -F _playline npm`;
 }
