@@ -133,8 +133,10 @@ const limit = (work: Work) =>
       await change(work, options, (store) => setRates({ store }, options, rates));
     });
 
-const rateOf = (name: keyof WantedRates, rate: MessageRate | null | undefined): WantedRates =>
-  rate === undefined ? {} : { [name]: rate };
+type Rate = MessageRate | 'none';
+
+const rateOf = (name: keyof WantedRates, rate: Rate | undefined): WantedRates =>
+  rate === undefined ? {} : { [name]: rate === 'none' ? null : rate };
 
 /** Changes one project and shows it. */
 async function change(
@@ -166,9 +168,9 @@ async function requireProject(context: ProjectsContext, wanted: string): Promise
 
 const RATE = /^([1-9]\d{0,5})\/([1-9]\d{0,7})$/;
 
-/** @returns null for `none`. @throws InvalidArgumentError */
-function parseRate(text: string): MessageRate | null {
-  if (text === 'none') return null;
+/** @throws InvalidArgumentError */
+function parseRate(text: string): Rate {
+  if (text === 'none') return text;
   const max = MESSAGE_RATE_MAX;
   const [, perSecond = 0, burst = 0] = (RATE.exec(text) ?? []).map(Number);
   if (perSecond < 1 || burst < 1 || perSecond > max.perSecond || burst > max.burst)
