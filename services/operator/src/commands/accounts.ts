@@ -137,10 +137,10 @@ role there.`,
     )
     .action(async ({ name, project, role, administrator: isAdministrator = false, ...options }) => {
       const { context } = work;
-      const portal = originOf(context, options.origin);
       if (project === undefined && !isAdministrator)
         throw new UsageError('Expected --project with --role, or --administrator.');
       if (project !== undefined && role === undefined) throw new UsageError('Expected --role with --project.');
+      const portal = originOf(context, options.origin);
       const projectId = project === undefined ? null : await requireProjectId(context, project);
       const granted = projectId === null || role === undefined ? [] : [{ projectId, role }];
       const invited = await withAccounts(context, (accounts) =>

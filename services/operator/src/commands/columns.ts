@@ -12,7 +12,7 @@ import {
   TYPE_NAMES,
   toAddStatement,
 } from '../columns/property-column.ts';
-import { type MonthOfParts, readMonths, readStanding, type StandingColumn, sumMonths } from '../columns/standing.ts';
+import { type MonthOfParts, readColumns, readMonths, type StoredColumn, sumMonths } from '../columns/stored-columns.ts';
 import { findNaming, hideFromViews, refreshViews } from '../columns/views.ts';
 import { type CreateCommand, command, EXIT, endWith, isConfirmed, type Terminal } from '../command.ts';
 import { createProgress } from '../progress.ts';
@@ -117,7 +117,7 @@ async function add(work: ColumnsWork, wanted: WantedColumn): Promise<void> {
 
 async function addColumn({ engine, wallClockMs, signal }: ColumnsWork, wanted: WantedColumn): Promise<void> {
   // Waits for the drop of a column with this name: its parts would count as filled.
-  await awaitNone(engine, isOf('DROP', columnOf(wanted.name)), { onLook: () => {}, signal });
+  await awaitNone(engine, isOf('DROP', columnOf(wanted.name)), { onPoll: () => {}, signal });
   try {
     await engine.run(toAddStatement({ ...wanted, since: new Date(wallClockMs()).toISOString() }));
   } catch (fault) {
@@ -128,7 +128,7 @@ async function addColumn({ engine, wallClockMs, signal }: ColumnsWork, wanted: W
 
 /** @throws Error when another column has the name, or there are as many columns as allowed */
 async function isStored(engine: Engine, wanted: WantedColumn): Promise<boolean> {
-  const stored = await readStanding(engine);
+  const stored = await readColumns(engine);
   const found = stored.find(({ name }) => name === wanted.name);
   if (found === undefined && stored.length >= COLUMNS_MAX)
     throw new Error(`there are ${COLUMNS_MAX} property columns already: drop an unused one first`);
@@ -139,7 +139,7 @@ async function isStored(engine: Engine, wanted: WantedColumn): Promise<boolean> 
   );
 }
 
-const toText = ({ column, type }: StandingColumn) =>
+const toText = ({ column, type }: StoredColumn) =>
   column === null ? `${type}, added by other means` : describeColumn(column);
 
 interface BackfillContext {
@@ -177,13 +177,13 @@ async function backfill(context: BackfillContext): Promise<void> {
 /** Waits for changes of other kinds, such as deletions; those of a killed backfill of this column are continued. */
 async function passOthers({ engine, column, progress, signal }: BackfillContext): Promise<void> {
   const isOwn = isOf('MATERIALIZE', column);
-  const onLook = async (left: readonly Unfinished[]) => {
+  const onPoll = async (left: readonly Unfinished[]) => {
     await takeBackFailed(engine, left.filter(isOwn));
     const failing = left.find(({ fault }) => fault !== '');
     const fault = failing === undefined ? '' : `; ${failing.id} fails with ${failing.fault}`;
     progress(`backfill: waits for ${left.length} other change(s) of events to end${fault}`);
   };
-  await awaitNone(engine, () => true, { onLook, signal });
+  await awaitNone(engine, () => true, { onPoll, signal });
 }
 
 async function writeMonth(
@@ -195,11 +195,11 @@ async function writeMonth(
   await engine.run(
     `ALTER TABLE events MATERIALIZE COLUMN ${column} IN PARTITION ID '${next.month}' SETTINGS mutations_sync = 0`,
   );
-  const onLook = async (left: readonly Unfinished[]) => {
+  const onPoll = async (left: readonly Unfinished[]) => {
     await takeBackFailed(engine, left);
     progress(toLine(await readMonths(engine, column), next.month));
   };
-  await awaitNone(engine, isOf('MATERIALIZE', column), { onLook, signal });
+  await awaitNone(engine, isOf('MATERIALIZE', column), { onPoll, signal });
 }
 
 function toLine(months: readonly MonthOfParts[], month: string): string {
@@ -222,7 +222,7 @@ async function drop(
   options: { readonly name: string; readonly yes?: boolean | undefined },
 ): Promise<void> {
   const column = columnOf(options.name);
-  const exists = (await readStanding(engine)).some(({ name }) => name === options.name);
+  const exists = (await readColumns(engine)).some(({ name }) => name === options.name);
   const isDropping = (await readUnfinished(engine)).some(isOf('DROP', column));
   if (!exists && !isDropping) throw new Error(`there is no ${column}: npm run columns -- list shows all of them`);
   const effect = `This drops ${column}. The properties of the events stay.`;
@@ -232,8 +232,8 @@ async function drop(
   }
   if (exists) await dropColumn(engine, column);
   const progress = createProgress(terminal);
-  const onLook = () => progress(`${column} is gone; files that have it are being written without it`);
-  await awaitNone(engine, isOf('DROP', column), { onLook, signal });
+  const onPoll = () => progress(`${column} is gone; files that have it are being written without it`);
+  await awaitNone(engine, isOf('DROP', column), { onPoll, signal });
   terminal.result(`${column} is dropped`);
 }
 
@@ -256,7 +256,7 @@ async function dropColumn(engine: Engine, column: string): Promise<void> {
 /** Prints each property column and how far its backfill has come. */
 async function list({ engine, terminal }: ColumnsWork, isJson: boolean): Promise<void> {
   const rows = [];
-  for (const stored of await readStanding(engine))
+  for (const stored of await readColumns(engine))
     rows.push(toRow(stored, sumMonths(await readMonths(engine, columnOf(stored.name)))));
   if (isJson) for (const row of rows) terminal.result(JSON.stringify(row));
   else if (rows.length === 0) terminal.progress('no property has a column');
@@ -265,7 +265,7 @@ async function list({ engine, terminal }: ColumnsWork, isJson: boolean): Promise
 
 type Row = ReturnType<typeof toRow>;
 
-function toRow({ name, type, column }: StandingColumn, { parts, toDo, bytes, untold }: ReturnType<typeof sumMonths>) {
+function toRow({ name, type, column }: StoredColumn, { parts, toDo, bytes, unmeasured }: ReturnType<typeof sumMonths>) {
   return {
     name,
     column: columnOf(name),
@@ -276,7 +276,7 @@ function toRow({ name, type, column }: StandingColumn, { parts, toDo, bytes, unt
     parts,
     partsToDo: toDo,
     bytesOnDisk: bytes,
-    partsWithoutBytes: untold,
+    partsWithoutBytes: unmeasured,
   };
 }
 
@@ -284,11 +284,11 @@ const HEAD = ['column', 'path', 'type', 'default', 'since', 'backfill', 'on disk
 
 function toCells(row: Row): string[] {
   const backfill = row.partsToDo === 0 ? 'done' : `${row.partsToDo} of ${row.parts} parts to do`;
-  const untold = row.partsWithoutBytes === 0 ? '' : ` and ${row.partsWithoutBytes} small parts`;
+  const unmeasured = row.partsWithoutBytes === 0 ? '' : ` and ${row.partsWithoutBytes} small parts`;
   return [
     ...[row.column, row.path ?? '(added by other means)', row.type],
     ...[row.default === null ? 'NULL' : JSON.stringify(row.default), row.since ?? '-', backfill],
-    `${row.bytesOnDisk} bytes${untold}`,
+    `${row.bytesOnDisk} bytes${unmeasured}`,
   ];
 }
 
@@ -336,9 +336,9 @@ async function kill(engine: Engine, mutations: readonly Unfinished[]): Promise<v
 }
 
 interface Wait {
-  /** Called at every look with the unfinished changes. */
-  readonly onLook: (waitedFor: readonly Unfinished[]) => void | Promise<void>;
-  /** Ends the wait; the changes go on. */
+  /** Called at every poll with the unfinished changes. */
+  readonly onPoll: (waitedFor: readonly Unfinished[]) => void | Promise<void>;
+  /** Ends the wait; the changes continue. */
   readonly signal: AbortSignal;
 }
 
@@ -346,13 +346,13 @@ interface Wait {
 async function awaitNone(
   engine: Engine,
   isWaitedFor: (mutation: Unfinished) => boolean,
-  { onLook, signal }: Wait,
+  { onPoll, signal }: Wait,
 ): Promise<void> {
   for (let pauseMs = POLL_MIN_MS; ; pauseMs = Math.min(pauseMs * 2, POLL_MAX_MS)) {
     signal.throwIfAborted();
     const left = (await readUnfinished(engine)).filter(isWaitedFor);
     if (left.length === 0) return;
-    await onLook(left);
+    await onPoll(left);
     await pauseOrThrow(pauseMs, signal);
   }
 }

@@ -72,11 +72,12 @@ const OPTIONS_OF = {
 } as const;
 
 /** @throws UsageError for an option that does not belong to the kind of keys */
-function assertFits(options: Readonly<Record<string, unknown>>, family: keyof typeof OPTIONS_OF): void {
+function assertFits(options: Readonly<Record<string, unknown>> & { readonly kind?: string | undefined }): void {
+  const family = options.kind === 'rate-limit' || options.kind === 'signable' ? options.kind : 'environment';
   const allowed: readonly string[] = ['kind', 'project', 'json', ...OPTIONS_OF[family]];
-  const stranger = Object.keys(options).find((name) => options[name] !== undefined && !allowed.includes(name));
-  if (stranger === undefined) return;
-  const flag = stranger.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
+  const misplaced = Object.keys(options).find((name) => options[name] !== undefined && !allowed.includes(name));
+  if (misplaced === undefined) return;
+  const flag = misplaced.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
   throw new UsageError(
     family === 'environment' ? `--${flag}: only with --kind rate-limit` : `--${flag}: not with --kind ${family}`,
   );
@@ -126,15 +127,9 @@ const create = ({ context, terminal, partners, signable }: Work) =>
     .addOption(expires())
     .addOption(json())
     .action(async (options) => {
-      if (options.kind === 'rate-limit') {
-        assertFits(options, 'rate-limit');
-        return rateLimitKeys.create(partners, options);
-      }
-      if (options.kind === 'signable') {
-        assertFits(options, 'signable');
-        return signableKeys.create(signable, options);
-      }
-      assertFits(options, 'environment');
+      assertFits(options);
+      if (options.kind === 'rate-limit') return rateLimitKeys.create(partners, options);
+      if (options.kind === 'signable') return signableKeys.create(signable, options);
       return make(context, { ...options, kind: options.kind, isRefresh: false }, terminal);
     });
 
@@ -150,11 +145,8 @@ const refresh = ({ context, terminal, partners }: Work) =>
     .addOption(expires())
     .addOption(json())
     .action(async (options) => {
-      if (options.kind === 'rate-limit') {
-        assertFits(options, 'rate-limit');
-        return rateLimitKeys.refresh(partners, options);
-      }
-      assertFits(options, 'environment');
+      assertFits(options);
+      if (options.kind === 'rate-limit') return rateLimitKeys.refresh(partners, options);
       return make(context, { ...options, kind: options.kind, isRefresh: true }, terminal);
     });
 
@@ -166,11 +158,8 @@ const revokeKey = ({ context, terminal, partners }: Work) =>
     .addOption(keyId())
     .addOption(json())
     .action(async (options) => {
-      if (options.kind === 'rate-limit') {
-        assertFits(options, 'rate-limit');
-        return rateLimitKeys.revoke(partners, options);
-      }
-      assertFits(options, 'environment');
+      assertFits(options);
+      if (options.kind === 'rate-limit') return rateLimitKeys.revoke(partners, options);
       return revoke(context, { ...options, kind: options.kind }, terminal);
     });
 
@@ -182,15 +171,9 @@ const listKeys = ({ context, terminal, partners, signable }: Work) =>
     .addOption(partner())
     .addOption(json())
     .action(async (options) => {
-      if (options.kind === 'rate-limit') {
-        assertFits(options, 'rate-limit');
-        return rateLimitKeys.list(partners, options);
-      }
-      if (options.kind === 'signable') {
-        assertFits(options, 'signable');
-        return signableKeys.list(signable, options);
-      }
-      assertFits(options, 'environment');
+      assertFits(options);
+      if (options.kind === 'rate-limit') return rateLimitKeys.list(partners, options);
+      if (options.kind === 'signable') return signableKeys.list(signable, options);
       return list(context, { ...options, kind: options.kind }, terminal);
     });
 

@@ -112,7 +112,7 @@ export const createMintsCommand =
       .addCommand(list(work))
       .addCommand(show(work))
       .addCommand(retry(work))
-      .addCommand(giveUpOnes(work))
+      .addCommand(giveUpPending(work))
       .addCommand(signers(work))
       .addCommand(rebuild(work))
       .addHelpText('after', ABOUT);
@@ -165,7 +165,7 @@ const retry = ({ context, terminal }: Work) =>
     },
   );
 
-const giveUpOnes = ({ context, terminal }: Work) =>
+const giveUpPending = ({ context, terminal }: Work) =>
   command('give-up', 'end a pending asset as failed, or all pending assets of a signer whose key is lost')
     .addOption(chain())
     .addOption(contract())
