@@ -10,10 +10,10 @@ import { createMemoryAccess, createMemorySources } from './test/memory-sources.t
 import { runHere } from './test/run-here.ts';
 
 const nowhere = () => {
-  throw new UnreachableError('nobody has told');
+  throw new UnreachableError('no address is configured');
 };
 /** Only the address of Redis is configured. */
-const untold = {
+const unconfigured = {
   openLog: nowhere,
   schemaOf: nowhere,
   clickhouse: nowhere,
@@ -37,7 +37,7 @@ function createOperator() {
       publish: async (changed) => void published.push(changed),
     }),
     createProjectsCommand({ keys, projects }),
-    createIdentityCommand({ ...untold, generation: 0, topicPrefix: '', openPeople: async () => people }),
+    createIdentityCommand({ ...unconfigured, generation: 0, topicPrefix: '', openPeople: async () => people }),
   ];
   return { run: (...args: string[]) => runHere(commands, args), keys, projects, published };
 }
@@ -45,26 +45,23 @@ function createOperator() {
 describe('operator', () => {
   it.each([
     ['an unknown command', ['fly'], "unknown command 'fly'"],
-    ['an unknown option', ['keys', 'list', '--fast'], "Unknown option '--fast'"],
-    ['an unknown word', ['keys', 'eat'], "unknown word 'eat'"],
-    ['a word too many', ['identity', 'init', 'now'], "unexpected word 'now'"],
-    ['an option without its value', ['keys', 'list', '--project'], "'--project <value>' argument missing"],
+    ['an unknown option', ['keys', 'list', '--fast'], "unknown option '--fast'"],
+    ['an unknown subcommand', ['keys', 'eat'], "unknown command 'eat'"],
+    ['an argument too many', ['projects', 'list', 'now'], 'too many arguments'],
+    ['an option without its value', ['keys', 'list', '--project'], "option '--project <id>' argument missing"],
+    ['an invalid environment', ['keys', 'create', '--environment', 'Moon', '--kind', 'secret'], '--environment:'],
     [
-      'an environment that cannot be',
-      ['keys', 'create', '--environment', 'Moon', '--kind', 'secret'],
-      '--environment:',
-    ],
-    [
-      'a kind that is none',
+      'an unknown kind',
       ['keys', 'refresh', '--environment', 'production', '--kind', 'blue'],
-      'publishable or secret',
+      'Allowed choices are publishable, secret, rate-limit',
     ],
-    ['a key without its kind', ['keys', 'revoke', '--environment', 'production'], '--kind: expected'],
-    ['a list of an environment that cannot be', ['keys', 'list', '--environment', ''], 'production or development'],
-    ['a word that every object knows', ['keys', 'constructor'], "unknown word 'constructor'"],
-    ['a replacement that is none', ['keys', 'list', '--replace'], '--replace: only with create'],
-    ['a project that is no id', ['keys', 'list', '--project', 'Démo'], '--project: expected'],
-  ])('answers %s with a sentence and exit code 2', async (_name, args, sentence) => {
+    ['a key without its kind', ['keys', 'revoke', '--environment', 'production'], "required option '--kind <kind>'"],
+    ['a list of an invalid environment', ['keys', 'list', '--environment', ''], 'production or development'],
+    ['a property name of objects', ['keys', 'constructor'], "unknown command 'constructor'"],
+    ['an option of another subcommand', ['keys', 'list', '--replace'], "unknown option '--replace'"],
+    ['an invalid project', ['keys', 'list', '--project', 'Démo'], '--project: expected'],
+    ['no subcommand', ['keys'], 'Usage: operator keys'],
+  ])('refuses %s with a sentence and exit code 2', async (_name, args, sentence) => {
     const { code, progress, results } = await createOperator().run(...args);
     expect(code).toBe(EXIT.usage);
     expect(progress).toContain(sentence);
@@ -77,7 +74,7 @@ describe('operator', () => {
     for (const name of ['keys', 'identity']) {
       const { code, results } = await run(name, '--help');
       expect(code).toBe(EXIT.ok);
-      expect(results[0]).toContain(`usage: operator ${name}`);
+      expect(results[0]).toContain(`Usage: operator ${name}`);
     }
   });
 });
@@ -183,7 +180,7 @@ describe('operator keys refresh and revoke', () => {
     expect((await run('keys', 'list', '--kind', 'secret', '--environment', 'development')).results).toEqual([line]);
   });
 
-  it.each(['refresh', 'revoke'])('%s says with exit code 1 that there is no live key', async (word) => {
+  it.each(['refresh', 'revoke'])('%s fails with exit code 1 when there is no live key', async (word) => {
     const { code, progress, results } = await createOperator().run(...of(word));
     expect({ code, results }).toEqual({ code: EXIT.failed, results: [] });
     expect(progress).toContain('no live key');

@@ -1,11 +1,17 @@
 import { parseContract } from '@playline/access-keys';
 import { PublicError } from '@playline/errors';
-import { textOf, UsageError, type Values } from './command.ts';
+import { UsageError } from './command.ts';
+
+/** The options `--chain` and `--contract`. */
+export interface ContractOptions {
+  readonly chain?: string | undefined;
+  readonly contract?: string | undefined;
+}
 
 /** The contract of `--chain` and `--contract`. @throws UsageError */
-export function contractOf(values: Values): ReturnType<typeof parseContract> {
+export function contractOf({ chain = '', contract = '' }: ContractOptions): ReturnType<typeof parseContract> {
   try {
-    return parseContract({ chain: textOf(values, 'chain') ?? '', contractAddress: textOf(values, 'contract') ?? '' });
+    return parseContract({ chain, contractAddress: contract });
   } catch (fault) {
     if (fault instanceof PublicError) throw new UsageError(`--chain and --contract: ${fault.message}`);
     throw fault;

@@ -78,7 +78,7 @@ export async function refusalOfGrant(ask: Ask, account: string): Promise<string 
     return `there is no account ${account} for analysts: npm run analysts -- list shows them, create makes one`;
   const [storage, dropped] = row;
   if (account === BUILT_IN || storage !== 'users_xml' || dropped === 'false') return null;
-  return `nobody was given ${account}${dropped === 'true' ? ' since it was dropped' : ''}: npm run analysts -- create gives out a free one`;
+  return `${account} is not given out${dropped === 'true' ? ' since it was dropped' : ''}: npm run analysts -- create gives out a free one`;
 }
 
 /** Creates an account by SQL, without any grant. @returns null where this server accepts no accounts by SQL */
@@ -99,7 +99,7 @@ export async function createBySql(ask: Ask, rawIds: boolean): Promise<Revealed |
   return { account, password };
 }
 
-/** Whether the account was already given to somebody with this password. */
+/** Whether the account was already given out with this password. */
 export async function isGivenOut(ask: Ask, { account, password }: Revealed): Promise<boolean> {
   return (await claimsOf(ask, account, markOf(password))).length > 0;
 }

@@ -28,16 +28,16 @@ describe('columns of properties', () => {
   });
 
   it('are listed with what they are, since when, and how far the backfill has come', async () => {
-    const asked = ['add', '--name', 'told', '--path', 'coins', '--type', 'Int64'];
+    const add = ['add', '--name', 'told', '--path', 'coins', '--type', 'Int64'];
     const told = { name: 'told', column: 'property_told', path: 'coins', type: 'Int64', default: null };
     const since = new Date(NOW).toISOString();
     await fixture.whileNothingIsWritten(async () => {
-      await fixture.run(asked, { stopAt: /^backfill: / });
+      await fixture.run(add, { stopAt: /^backfill: / });
       expect(await fixture.list()).toEqual([{ ...told, since, ...parts(3, 3) }]);
     });
-    expect(await fixture.run(asked)).toMatchObject({
+    expect(await fixture.run(add)).toMatchObject({
       code: 0,
-      progress: expect.stringMatching(/stands already: what is/),
+      progress: expect.stringContaining('exists already: unfinished work continues'),
     });
     expect(await fixture.list()).toEqual([{ ...told, since, ...parts(3, 0) }]);
     await fixture.drop('told');
@@ -60,9 +60,7 @@ describe('columns of properties', () => {
     for (const words of others) {
       const { code, progress } = await fixture.run(['add', '--name', 'coins', ...words]);
       expect(code).toBe(1);
-      expect(progress).toContain(
-        'property_coins stands already, and is coins as Int64, NULL where there is none: take',
-      );
+      expect(progress).toContain('property_coins exists already as coins as Int64, NULL where there is none: choose');
     }
     expect(await fixture.list()).toMatchObject([{ name: 'coins', path: 'coins', type: 'Int64', default: null }]);
     await fixture.drop('coins');
@@ -72,7 +70,7 @@ describe('columns of properties', () => {
     await fixture.query("ALTER TABLE events ADD COLUMN property_hand UInt8 COMMENT 'Property of events: {}'");
     expect(await fixture.list()).toMatchObject([{ name: 'hand', path: null, type: 'UInt8', since: null }]);
     const { code, progress } = await fixture.add('hand', 'Int64');
-    expect([code, progress]).toEqual([1, expect.stringContaining('is UInt8, added by other means')]);
+    expect([code, progress]).toEqual([1, expect.stringContaining('as UInt8, added by other means')]);
     expect((await fixture.drop('hand')).code).toBe(0);
     expect(await fixture.list()).toEqual([]);
   });
@@ -88,7 +86,7 @@ describe('columns of properties', () => {
     await fixture.add('kept', 'Int64');
     expect(await fixture.run(['drop', '--name', 'kept'])).toMatchObject({
       code: 2,
-      progress: expect.stringContaining('Nobody is there to be asked: say --yes'),
+      progress: expect.stringContaining('There is no terminal to confirm at: use --yes'),
     });
     expect(await fixture.run(['drop', '--name', 'kept'], { answer: 'no' })).toMatchObject({ code: 1, results: [] });
     expect(await fixture.list()).toHaveLength(1);

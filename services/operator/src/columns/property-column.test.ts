@@ -1,9 +1,10 @@
+import { InvalidArgumentError } from '@commander-js/extra-typings';
 import { describe, expect, it } from 'vitest';
-import { UsageError } from '../command.ts';
-import { parseColumn, parsePath, readComment, toAddStatement } from './property-column.ts';
+import { parseColumn, parsePath, readComment, type TYPE_NAMES, toAddStatement } from './property-column.ts';
 
 const SINCE = '2026-09-01T00:00:00.000Z';
-const asked = { name: 'coins', path: 'economy.coins', type: 'Int64' };
+const wanted = { name: 'coins', path: 'economy.coins', type: 'Int64' } as const;
+type Type = (typeof TYPE_NAMES)[number];
 
 describe('a path', () => {
   it.each([
@@ -16,14 +17,14 @@ describe('a path', () => {
 
   it.each(['', '.', 'a.', '.a', 'a..b', 'a\\', 'a\\b', 'a\nb', `${'a.'.repeat(16)}a`, 'a'.repeat(513)])(
     '%j is refused',
-    (text) => expect(() => parsePath(text)).toThrow(UsageError),
+    (text) => expect(() => parsePath(text)).toThrow(InvalidArgumentError),
   );
 });
 
 describe('a default', () => {
-  const parse = (type: string, text: string) => parseColumn({ ...asked, type, default: text }).fallback;
+  const parse = (type: Type, text: string) => parseColumn({ ...wanted, type, default: text }).fallback;
 
-  it.each([
+  it.each<[Type, string, string]>([
     ['Int64', '007', '7'],
     ['Int64', '-9223372036854775808', '-9223372036854775808'],
     ['Float64', '1.50', '1.5'],
@@ -36,7 +37,7 @@ describe('a default', () => {
     ['DateTime', '2026-01-02T03:04:05.678+0200', '2026-01-02T01:04:05.678Z'],
   ])('%s %j is normalised', (type, text, fallback) => expect(parse(type, text)).toBe(fallback));
 
-  it.each([
+  it.each<[Type, string]>([
     ['Int64', '1.5'],
     ['Int64', '9223372036854775808'],
     ['Int64', ''],
@@ -52,10 +53,10 @@ describe('a default', () => {
 });
 
 describe('a column', () => {
-  it.each([
-    { ...asked },
-    { ...asked, default: '0' },
-    { ...asked, path: 'it\'s.\\.\\\\."x"', type: 'String', default: "a'b\\" },
+  it.each<Parameters<typeof parseColumn>[0]>([
+    { ...wanted },
+    { ...wanted, default: '0' },
+    { ...wanted, path: 'it\'s.\\.\\\\."x"', type: 'String', default: "a'b\\" },
   ])('is described by its comment: %j', (values) => {
     const column = { ...parseColumn(values), since: SINCE };
     const [, comment = ''] = /COMMENT '(.*)'$/.exec(toAddStatement(column)) ?? [];

@@ -1,8 +1,9 @@
+import { InvalidArgumentError } from '@commander-js/extra-typings';
 import { quoteText } from '@playline/stores';
-import { choiceOf, textOf, UsageError, type Values } from '../command.ts';
+import { UsageError } from '../command.ts';
 
 /** Types that a property column may have. */
-const TYPE_NAMES = ['Int64', 'Float64', 'String', 'LowCardinality(String)', 'Bool', 'DateTime'] as const;
+export const TYPE_NAMES = ['Int64', 'Float64', 'String', 'LowCardinality(String)', 'Bool', 'DateTime'] as const;
 type TypeName = (typeof TYPE_NAMES)[number];
 
 interface PropertyType {
@@ -108,16 +109,18 @@ const ESCAPE = '\\';
 /**
  * The members of a path such as `economy.coins`, outermost first. A dot in a name is written `\.`, a backslash `\\`.
  * Only members of objects: a number is a name too, never an index.
- * @throws UsageError that says what is wrong with the path
+ * @throws InvalidArgumentError
  */
 export function parsePath(text: string): readonly string[] {
   // biome-ignore lint/suspicious/noControlCharactersInRegex: those are what is refused
-  if (/[\u0000-\u001f\u007f]/.test(text)) throw new UsageError('--path: expected no control characters');
-  if (Buffer.byteLength(text) > BYTES_MAX) throw new UsageError(`--path: expected at most ${BYTES_MAX} bytes`);
+  if (/[\u0000-\u001f\u007f]/.test(text)) throw new InvalidArgumentError('Expected no control characters.');
+  if (Buffer.byteLength(text) > BYTES_MAX) throw new InvalidArgumentError(`Expected at most ${BYTES_MAX} bytes.`);
   const members = splitMembers(text);
   if (members.includes(''))
-    throw new UsageError('--path: expected names between the dots, such as economy.coins; a dot of a name is \\.');
-  if (members.length > MEMBERS_MAX) throw new UsageError(`--path: expected at most ${MEMBERS_MAX} members`);
+    throw new InvalidArgumentError(
+      'Expected names between the dots, such as economy.coins. Write a dot of a name as \\.',
+    );
+  if (members.length > MEMBERS_MAX) throw new InvalidArgumentError(`Expected at most ${MEMBERS_MAX} members.`);
   return members;
 }
 
@@ -130,14 +133,14 @@ function splitMembers(text: string): string[] {
   for (const char of text) {
     if (isEscaped) {
       if (char !== ENDS_MEMBER && char !== ESCAPE)
-        throw new UsageError('--path: expected . or \\ behind a backslash: economy\\.coins is one name');
+        throw new InvalidArgumentError('Expected . or \\ after a backslash: economy\\.coins is one name.');
       append(char);
       isEscaped = false;
     } else if (char === ESCAPE) isEscaped = true;
     else if (char === ENDS_MEMBER) members.push('');
     else append(char);
   }
-  if (isEscaped) throw new UsageError('--path: expected . or \\ behind the last backslash');
+  if (isEscaped) throw new InvalidArgumentError('Expected . or \\ after the last backslash.');
   return members;
 }
 
@@ -163,24 +166,27 @@ export interface PropertyColumn {
 
 export const columnOf = (name: string): string => PREFIX + name;
 
-/** @throws UsageError for an invalid name */
-export function parseName(values: Values): string {
-  const name = textOf(values, 'name') ?? '';
-  if (name.startsWith(PREFIX)) throw new UsageError(`--name: expected it without ${PREFIX}, which comes by itself`);
-  if (!NAME.test(name))
-    throw new UsageError('--name: expected a letter, then at most 63 letters, digits and _, all small');
-  return name;
+/** @throws InvalidArgumentError */
+export function parseName(text: string): string {
+  if (text.startsWith(PREFIX))
+    throw new InvalidArgumentError(`Expected the name without ${PREFIX}, which is added to it.`);
+  if (!NAME.test(text))
+    throw new InvalidArgumentError('Expected a letter, then at most 63 letters, digits and _, all lower case.');
+  return text;
 }
 
-/** The column that the arguments of `add` describe. @throws UsageError for invalid arguments */
-export function parseColumn(values: Values): Omit<PropertyColumn, 'since'> {
-  const name = parseName(values);
-  const path = textOf(values, 'path');
-  if (path === undefined) throw new UsageError('--path: expected where the property stands, such as economy.coins');
-  parsePath(path);
-  const type = choiceOf(values, 'type', { choices: TYPE_NAMES });
-  const given = values.default;
-  return { name, path, type, fallback: typeof given === 'string' ? PROPERTY_TYPES[type].parseDefault(given) : null };
+/** Options of `add`. */
+interface ColumnOptions {
+  readonly name: string;
+  readonly path: string;
+  readonly type: TypeName;
+  readonly default?: string | undefined;
+}
+
+/** The column that the options of `add` describe. @throws UsageError for a default that is not of the type */
+export function parseColumn({ default: given, ...column }: ColumnOptions): Omit<PropertyColumn, 'since'> {
+  const fallback = given === undefined ? null : PROPERTY_TYPES[column.type].parseDefault(given);
+  return { ...column, fallback };
 }
 
 /** The statement that adds the column. New rows get their value at the insert, stored ones when they are read. */

@@ -8,7 +8,7 @@ import {
   SIGNABLE_KEYS,
 } from '@playline/access-keys';
 import type { Addresses } from '../addresses.ts';
-import type { Command } from '../command.ts';
+import type { CreateCommand } from '../command.ts';
 import type { OperatorConfig } from '../config.ts';
 import { type DemoKeysTarget, publishDemoKey } from '../keys/demo-keys.ts';
 import { createOpensAccessLog } from '../records/access-log.ts';
@@ -29,7 +29,7 @@ export interface AccessCommandsContext extends Pick<DemoKeysTarget, 'folder'> {
 export function createAccessCommands(
   stores: RecordOpeners & Pick<StoreOpeners, 'openKeyUsage' | 'openSessions'>,
   { addresses, config, folder }: AccessCommandsContext,
-): Readonly<Record<'keys' | 'projects' | 'accounts' | 'collections', Command>> {
+): Readonly<Record<'keys' | 'projects' | 'accounts' | 'collections', CreateCommand>> {
   const topicPrefix = config.TOPIC_PREFIX;
   const sourcesOf = createRecordSources(stores, { topicPrefix, author: createAuthor() });
   const shared = { keys: sourcesOf(ACCESS_KEYS), projects: sourcesOf(PROJECTS) };

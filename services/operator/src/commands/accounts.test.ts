@@ -144,7 +144,7 @@ describe('operator accounts', () => {
     expect(await accept(reset, 'whoever')).toMatchObject({ login: 'ada', passwordHash: 'kept-hash' });
   });
 
-  it('asks before it removes an account, and erases name and login', async () => {
+  it('removes an account only after confirmation, and erases name and login', async () => {
     for (const [answer, code] of [
       ['no', EXIT.failed],
       ['yes', EXIT.ok],

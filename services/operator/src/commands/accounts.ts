@@ -1,3 +1,4 @@
+import { Option } from '@commander-js/extra-typings';
 import {
   type AccountContext,
   type AccountRecord,
@@ -22,207 +23,198 @@ import {
 } from '@playline/access-keys';
 import { withStore } from '../await-store.ts';
 import {
-  type Command,
-  choiceOf,
+  type CreateCommand,
+  command,
   EXIT,
-  type ExitCode,
-  isMeant,
-  parseOptions,
-  requiredOf,
+  endWith,
+  isConfirmed,
   type Terminal,
-  textOf,
   UnreachableError,
   UsageError,
-  type Values,
-  wordOf,
 } from '../command.ts';
 import { type ProjectSources, requireProjectId } from '../projects/environments.ts';
 import { type RecordSources, withPair, withRecords } from '../records/record-access.ts';
 
-const HELP = `usage: operator accounts link [--origin O] [--json]
-       operator accounts list [--json]
-       operator accounts invite --name N [--project P --role R] [--administrator] [--origin O] [--json]
-       operator accounts revoke --account A [--json]
-       operator accounts roles --account A --project P --role owner|developer|analyst|none [--json]
-       operator accounts administrator --account A --is yes|no [--json]
-       operator accounts disable|enable --account A [--json]
-       operator accounts reset --account A [--origin O] [--json]
-       operator accounts unlink --account A [--json]
-       operator accounts remove --account A [--yes] [--json]
-                                                                (npm run accounts -- …)
+const ABOUT = `
+A link is printed once and not stored. It can be used once, by any person who has it. The last administrator and the
+last owner of a project cannot be removed, disabled or given a lower role.
 
-Accounts of people who sign in to the portal. Links are printed once and kept nowhere; whoever has one can use it, once.
-
-  link           the link that makes the first administrator, good for 15 minutes; refused when the log has one
-  list           accounts: state, administrator, roles, ways to sign in
-  invite         makes an account and the link that lets somebody in, good for 72 hours; whoever has an account already
-                 takes it with that one, and gets the role there
-                 --project P --role R   what they are to be there;  --administrator   of the whole instance
-  revoke         takes an invitation back
-  roles          what an account is in a project; none takes it out. Its sessions end
-  administrator  makes an account an administrator of the instance, or no longer
-  disable        keeps an account from signing in until enable; its sessions end
-  reset          for somebody who has lost all that they sign in with: password, passkeys and provider go, and a new link
-                 lets them in
-  unlink         its provider of OpenID Connect lets the account in no longer; a password or a passkey must be left
-  remove         ends an account for ever, and erases its name and login; asks, or takes --yes
-
-  --account A  id or login;  --project P  id or name;  --json  JSON, one a line
-  --origin O   of the portal, such as https://portal.example.com; that of the stack that runs here without it
-
-The last administrator, and the last owner of a project, stay.
 Needs REDIS_URL, KAFKA_BROKERS and SCHEMA_REGISTRY_URL, or a stack that runs here (.playline/stack.json).`;
 
-const text = { type: 'string' } as const;
-const flag = { type: 'boolean', default: false } as const;
-const OF_ACCOUNT = { account: text, json: flag } as const;
+const FIRST_LINK_MINUTES = FIRST_LINK_LIFETIME_S / 60;
+const INVITATION_HOURS = INVITATION_MS / 3_600_000;
 
-/** What an action of the command works with. */
+/** What the actions work with. */
 interface Work {
   readonly context: AccountsContext;
-  readonly values: Values;
   readonly terminal: Terminal;
 }
 
-interface Word {
-  readonly options: Parameters<typeof parseOptions>[1];
-  /** Checks the arguments before any store is opened. @throws UsageError */
-  readonly prepare: (values: Values, context: AccountsContext) => (work: Work) => Promise<ExitCode>;
+interface Output {
+  readonly json?: boolean | undefined;
 }
+
+type Change = (accounts: AccountContext, id: string) => Promise<AccountRecord>;
+
+const json = () => new Option('--json', 'print results as JSON, one per line');
+const origin = () =>
+  new Option(
+    '--origin <origin>',
+    'origin of the portal, such as https://portal.example.com; by default the local stack',
+  );
+
+/** A subcommand about one account. */
+const ofAccount = (name: string, description: string) =>
+  command(name, description).requiredOption('--account <account>', 'id or login of the account').addOption(json());
+
+/** A subcommand that changes an account and shows it. */
+const changing = (work: Work, name: string, description: string, change: Change) =>
+  ofAccount(name, description).action((options) => changeAccount(work, options, change));
+
+export const createAccountsCommand =
+  (context: AccountsContext): CreateCommand =>
+  (terminal) => {
+    const work: Work = { context, terminal };
+    const unlink: Change = (accounts, accountId) => unlinkOpenId(accounts, { accountId });
+    return command('accounts', 'manage accounts of people who sign in to the portal')
+      .addCommand(link(work))
+      .addCommand(list(work))
+      .addCommand(inviteOne(work))
+      .addCommand(changing(work, 'revoke', 'revoke an invitation', revokeInvitation))
+      .addCommand(roles(work))
+      .addCommand(administrator(work))
+      .addCommand(changing(work, 'disable', 'keep an account from signing in, and end its sessions', disableAccount))
+      .addCommand(changing(work, 'enable', 'let a disabled account sign in again', enableAccount))
+      .addCommand(reset(work))
+      .addCommand(
+        changing(work, 'unlink', 'remove the OpenID Connect provider; another way to sign in must exist', unlink),
+      )
+      .addCommand(remove(work))
+      .addHelpText('after', ABOUT);
+  };
+
+const link = ({ context, terminal }: Work) =>
+  command('link', 'print the link that makes the first administrator')
+    .addOption(origin())
+    .addOption(json())
+    .addHelpText(
+      'after',
+      `\nThe link is valid for ${FIRST_LINK_MINUTES} minutes. Refused when there is an administrator.`,
+    )
+    .action(async (options) => {
+      const portal = originOf(context, options.origin);
+      // Only the log shows whether there is an administrator.
+      const code = await withAccounts(context, (_, oneTimeTexts) =>
+        withPair(context.accounts, ({ log }) => issueFirstLink({ log, oneTimeTexts })),
+      );
+      const url = linkTo(portal, '/first-sign-in', code);
+      terminal.progress(
+        `The first person who opens it is administrator. Valid for ${FIRST_LINK_MINUTES} minutes, once:`,
+      );
+      terminal.result(options.json === true ? JSON.stringify({ link: url }) : url);
+    });
+
+const list = ({ context, terminal }: Work) =>
+  command('list', 'list accounts: state, administrator, roles, ways to sign in')
+    .addOption(json())
+    .action(async (options) => {
+      const accounts = await withAccounts(context, ({ store }) => store.readAll());
+      listAccounts(accounts, options.json === true, terminal);
+    });
+
+const inviteOne = (work: Work) =>
+  command('invite', 'create an account and print the link with which a person signs in to it')
+    .requiredOption('--name <name>', 'name of the person')
+    .option('--project <project>', 'id or name of a project, with --role')
+    .addOption(new Option('--role <role>', 'role of the person in the project').choices(ROLES))
+    .option('--administrator', 'make the person an administrator of the whole instance')
+    .addOption(origin())
+    .addOption(json())
+    .addHelpText(
+      'after',
+      `\nThe link is valid for ${INVITATION_HOURS} hours. A person who has an account already signs in with that one, and gets the
+role there.`,
+    )
+    .action(async ({ name, project, role, administrator: isAdministrator = false, ...options }) => {
+      const { context } = work;
+      if (project === undefined && !isAdministrator)
+        throw new UsageError('Expected --project with --role, or --administrator.');
+      if (project !== undefined && role === undefined) throw new UsageError('Expected --role with --project.');
+      const portal = originOf(context, options.origin);
+      const projectId = project === undefined ? null : await requireProjectId(context, project);
+      const granted = projectId === null || role === undefined ? [] : [{ projectId, role }];
+      const invited = await withAccounts(context, (accounts) =>
+        invite(accounts, { name, roles: granted, isAdministrator }),
+      );
+      showLink(work, invited, { url: linkTo(portal, '/invitation', invited.text), ...options });
+    });
+
+const roles = (work: Work) =>
+  ofAccount('roles', 'set the role of an account in a project, and end its sessions')
+    .requiredOption('--project <project>', 'id or name of the project')
+    .addOption(
+      new Option('--role <role>', 'role in the project; none removes the account from it')
+        .choices([...ROLES, 'none'] as const)
+        .makeOptionMandatory(),
+    )
+    .action(async (options) => {
+      const projectId = await requireProjectId(work.context, options.project);
+      const role = options.role === 'none' ? null : options.role;
+      await changeAccount(work, options, (accounts, accountId) => setRole(accounts, { accountId, projectId, role }));
+    });
+
+const administrator = (work: Work) =>
+  ofAccount('administrator', 'make an account an administrator of the instance, or end that')
+    .addOption(
+      new Option('--is <answer>', 'whether it is an administrator')
+        .choices(['yes', 'no'] as const)
+        .makeOptionMandatory(),
+    )
+    .action((options) =>
+      changeAccount(work, options, (accounts, accountId) =>
+        setAdministrator(accounts, { accountId, isAdministrator: options.is === 'yes' }),
+      ),
+    );
+
+const reset = (work: Work) =>
+  ofAccount('reset', 'remove password, passkeys and provider of an account, and print a link to sign in')
+    .addOption(origin())
+    .addHelpText('after', '\nFor a person who can no longer sign in.')
+    .action(async (options) => {
+      const portal = originOf(work.context, options.origin);
+      const invited = await withAccounts(work.context, async (accounts) =>
+        resetAccess(accounts, (await requireAccount(accounts, options.account)).id),
+      );
+      const path = invited.account.state === 'invited' ? '/invitation' : '/reset';
+      showLink(work, invited, { url: linkTo(portal, path, invited.text), ...options });
+    });
+
+const remove = (work: Work) =>
+  ofAccount('remove', 'end an account and erase its name and login, which cannot be undone')
+    .option('--yes', 'without confirmation')
+    .action(async (options) => {
+      const { id, name } = await withAccounts(work.context, (accounts) => requireAccount(accounts, options.account));
+      const effect = `This ends the account ${id} (${name}) forever, and erases its name and login.`;
+      if (!(await isConfirmed(effect, options, work.terminal))) return endWith(EXIT.failed);
+      await changeAccount(work, { account: id, json: options.json }, removeAccount);
+    });
 
 /** Changes the named account, and shows it. */
-const changing =
-  (wanted: string, change: (accounts: AccountContext, id: string) => Promise<AccountRecord>) =>
-  async ({ context, values, terminal }: Work): Promise<ExitCode> => {
-    const changed = await withAccounts(context, async (accounts) =>
-      change(accounts, (await requireAccount(accounts, wanted)).id),
-    );
-    showAccount(changed, values.json === true, terminal);
-    return EXIT.ok;
-  };
-
-const onAccount = (change: (accounts: AccountContext, id: string) => Promise<AccountRecord>): Word => ({
-  options: OF_ACCOUNT,
-  prepare: (values) => changing(requiredOf(values, 'account'), change),
-});
-
-const WORDS: Readonly<Record<string, Word>> = {
-  link: { options: { origin: text, json: flag }, prepare: prepareLink },
-  list: { options: { json: flag }, prepare: () => list },
-  invite: {
-    options: { name: text, project: text, role: text, administrator: flag, origin: text, json: flag },
-    prepare: prepareInvite,
-  },
-  revoke: onAccount(revokeInvitation),
-  roles: { options: { ...OF_ACCOUNT, project: text, role: text }, prepare: prepareRoles },
-  administrator: {
-    options: { ...OF_ACCOUNT, is: text },
-    prepare: (values) => {
-      const isAdministrator = choiceOf(values, 'is', { choices: ['yes', 'no'] }) === 'yes';
-      return changing(requiredOf(values, 'account'), (accounts, accountId) =>
-        setAdministrator(accounts, { accountId, isAdministrator }),
-      );
-    },
-  },
-  disable: onAccount(disableAccount),
-  enable: onAccount(enableAccount),
-  reset: { options: { ...OF_ACCOUNT, origin: text }, prepare: prepareReset },
-  unlink: onAccount((accounts, accountId) => unlinkOpenId(accounts, { accountId })),
-  remove: { options: { ...OF_ACCOUNT, yes: flag }, prepare: prepareRemove },
-};
-
-export function createAccountsCommand(context: AccountsContext): Command {
-  const run = async (args: readonly string[], terminal: Terminal): Promise<ExitCode> => {
-    const [name = '', ...rest] = args;
-    const word = wordOf(WORDS, name);
-    const { values } = parseOptions(rest, word.options);
-    return word.prepare(values, context)({ context, values, terminal });
-  };
-  const summary = 'accounts of people who sign in to the portal: link, list, invite, change, reset and remove';
-  return { name: 'accounts', summary, help: HELP, run };
+async function changeAccount(
+  { context, terminal }: Work,
+  options: Output & { readonly account: string },
+  change: Change,
+): Promise<void> {
+  const changed = await withAccounts(context, async (accounts) =>
+    change(accounts, (await requireAccount(accounts, options.account)).id),
+  );
+  showAccount(changed, options.json === true, terminal);
 }
 
-function prepareLink(values: Values, context: AccountsContext) {
-  const origin = originOf(context, textOf(values, 'origin'));
-  return async ({ terminal }: Work): Promise<ExitCode> => {
-    // Only the log says whether there is an administrator.
-    const code = await withAccounts(context, (_, oneTimeTexts) =>
-      withPair(context.accounts, ({ log }) => issueFirstLink({ log, oneTimeTexts })),
-    );
-    const link = linkTo(origin, '/first-sign-in', code);
-    terminal.progress(`Whoever opens it first is administrator. Good for ${FIRST_LINK_LIFETIME_S / 60} minutes, once:`);
-    terminal.result(values.json === true ? JSON.stringify({ link }) : link);
-    return EXIT.ok;
-  };
-}
-
-async function list({ context, values, terminal }: Work): Promise<ExitCode> {
-  const accounts = await withAccounts(context, ({ store }) => store.readAll());
-  listAccounts(accounts, values.json === true, terminal);
-  return EXIT.ok;
-}
-
-function prepareInvite(values: Values, context: AccountsContext) {
-  const origin = originOf(context, textOf(values, 'origin'));
-  const [name, project, isAdministrator] = [
-    requiredOf(values, 'name'),
-    textOf(values, 'project'),
-    values.administrator === true,
-  ];
-  if (project === undefined && !isAdministrator)
-    throw new UsageError('--project with --role, or --administrator: expected what the person is to be');
-  const role = project === undefined ? null : choiceOf(values, 'role', { choices: ROLES });
-  return async (work: Work): Promise<ExitCode> => {
-    const projectId = project === undefined ? null : await requireProjectId(context, project);
-    const roles = projectId === null || role === null ? [] : [{ projectId, role }];
-    const invited = await withAccounts(context, (accounts) => invite(accounts, { name, roles, isAdministrator }));
-    return showLink(work, invited, linkTo(origin, '/invitation', invited.text));
-  };
-}
-
-function prepareRoles(values: Values) {
-  const choices = [...ROLES, 'none'] as const;
-  const [account, project, chosen] = [
-    requiredOf(values, 'account'),
-    requiredOf(values, 'project'),
-    choiceOf(values, 'role', { choices }),
-  ];
-  const role = chosen === 'none' ? null : chosen;
-  return async (work: Work): Promise<ExitCode> => {
-    const projectId = await requireProjectId(work.context, project);
-    return changing(account, (accounts, accountId) => setRole(accounts, { accountId, projectId, role }))(work);
-  };
-}
-
-function prepareReset(values: Values, context: AccountsContext) {
-  const [wanted, origin] = [requiredOf(values, 'account'), originOf(context, textOf(values, 'origin'))];
-  return async (work: Work): Promise<ExitCode> => {
-    const invited = await withAccounts(context, async (accounts) =>
-      resetAccess(accounts, (await requireAccount(accounts, wanted)).id),
-    );
-    const path = invited.account.state === 'invited' ? '/invitation' : '/reset';
-    return showLink(work, invited, linkTo(origin, path, invited.text));
-  };
-}
-
-function showLink({ values, terminal }: Work, { account }: Invited, link: string): ExitCode {
-  if (values.json === true) {
-    terminal.result(JSON.stringify({ account: account.id, link, expiresAt: account.invitation?.expiresAt }));
-    return EXIT.ok;
-  }
-  terminal.progress(`For ${account.name}. Good for ${INVITATION_MS / 3_600_000} hours, once:`);
-  terminal.result(link);
-  return EXIT.ok;
-}
-
-function prepareRemove(values: Values) {
-  const wanted = requiredOf(values, 'account');
-  return async (work: Work): Promise<ExitCode> => {
-    const { id, name } = await withAccounts(work.context, (accounts) => requireAccount(accounts, wanted));
-    const what = `Ends the account ${id} (${name}) for ever, and erases its name and login.`;
-    if (!(await isMeant(what, values, work.terminal))) return EXIT.failed;
-    return changing(id, removeAccount)(work);
-  };
+function showLink({ terminal }: Work, { account }: Invited, { url, json: isJson }: Output & { url: string }): void {
+  if (isJson !== true) terminal.progress(`For ${account.name}. Valid for ${INVITATION_HOURS} hours, once:`);
+  const line = { account: account.id, link: url, expiresAt: account.invitation?.expiresAt };
+  terminal.result(isJson === true ? JSON.stringify(line) : url);
 }
 
 interface AccountsContext extends ProjectSources {
@@ -247,7 +239,7 @@ async function requireAccount({ store }: AccountContext, wanted: string): Promis
   const accounts = await store.readAll();
   const found = accounts.find(({ id }) => id === wanted) ?? findByLogin(accounts, wanted);
   if (found === null || isRemoved(found))
-    throw new Error(`there is no account ${wanted}: npm run accounts -- list shows those that there are`);
+    throw new Error(`there is no account ${wanted}: npm run accounts -- list shows all accounts`);
   return found;
 }
 
@@ -260,7 +252,7 @@ function originOf({ portal }: Pick<AccountsContext, 'portal'>, given: string | u
     const running = portal();
     if (running !== null) return running;
     throw new UnreachableError(
-      'no portal runs here: start it (npm run up), or say --origin https://portal.example.com',
+      'no portal runs here: start it (npm run up), or use --origin https://portal.example.com',
     );
   }
   const url = URL.parse(given);
@@ -292,9 +284,9 @@ function showAccount(account: AccountRecord, isJson: boolean, terminal: Terminal
 
 /** Lists accounts that are not removed, the oldest first. */
 function listAccounts(accounts: readonly AccountRecord[], isJson: boolean, terminal: Terminal): void {
-  const there = accounts.filter((account) => !isRemoved(account)).toSorted((a, b) => a.createdAt - b.createdAt);
-  for (const account of there) showAccount(account, isJson, terminal);
-  if (there.length === 0)
+  const shown = accounts.filter((account) => !isRemoved(account)).toSorted((a, b) => a.createdAt - b.createdAt);
+  for (const account of shown) showAccount(account, isJson, terminal);
+  if (shown.length === 0)
     terminal.progress(
       'There is no account: npm run accounts -- link prints the link that makes the first administrator.',
     );
@@ -312,6 +304,6 @@ function toLine(account: AccountRecord): string {
     ...(isAdministrator ? ['administrator'] : []),
     ...roles.map(({ projectId, role }) => `${role} of ${projectId}`),
   ];
-  const orNone = (words: readonly string[]) => (words.length === 0 ? '-' : words.join(', '));
+  const orNone = (texts: readonly string[]) => (texts.length === 0 ? '-' : texts.join(', '));
   return [id, login || '-', name || '-', state, orNone(rights), orNone(ways)].join('  ');
 }

@@ -89,13 +89,14 @@ describe('operator collections', () => {
   });
 
   it.each([
-    ['no word', [], 'expected one of these words first'],
-    ['no contract', ['unlink', '--chain', 'demo-chain'], '--chain and --contract: '],
-    ['no chain', ['unlink', ...contract.slice(2)], '--chain and --contract: '],
-    ['no name', ['rename', ...contract], '--name: expected'],
-    ['no environment', ['link', ...contract, '--name', 'N'], '--environment: expected'],
-    ['an option of another word', ['unlink', ...contract, '--name', 'N'], 'Unknown option'],
-  ])('answers %s with a sentence and exit code 2', async (_what, words, sentence) => {
+    ['no subcommand', [], 'Usage: operator collections'],
+    ['no contract', ['unlink', '--chain', 'demo-chain'], "required option '--contract <address>'"],
+    ['an invalid contract', ['unlink', '--chain', 'demo-chain', '--contract', '0x1'], '--chain and --contract: '],
+    ['no chain', ['unlink', ...contract.slice(2)], "required option '--chain <name>'"],
+    ['no name', ['rename', ...contract], "required option '--name <name>'"],
+    ['no environment', ['link', ...contract, '--name', 'N'], "required option '--environment <name>'"],
+    ['an option of another subcommand', ['unlink', ...contract, '--name', 'N'], "unknown option '--name'"],
+  ])('refuses %s with a sentence and exit code 2', async (_what, words, sentence) => {
     const { code, progress, results } = await createOperator().run('collections', ...words);
     expect({ code, results }).toEqual({ code: EXIT.usage, results: [] });
     expect(progress).toContain(sentence);

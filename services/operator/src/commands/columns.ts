@@ -1,3 +1,4 @@
+import { Option } from '@commander-js/extra-typings';
 import { type ClickHouseAccount, pauseOrThrow, quoteText } from '@playline/stores';
 import { awaitStore } from '../await-store.ts';
 import { createEngine, type Engine } from '../columns/engine.ts';
@@ -7,20 +8,13 @@ import {
   type PropertyColumn,
   parseColumn,
   parseName,
+  parsePath,
+  TYPE_NAMES,
   toAddStatement,
 } from '../columns/property-column.ts';
-import { type MonthOfParts, readMonths, readStanding, type StandingColumn, sumMonths } from '../columns/standing.ts';
+import { type MonthOfParts, readColumns, readMonths, type StoredColumn, sumMonths } from '../columns/stored-columns.ts';
 import { findNaming, hideFromViews, refreshViews } from '../columns/views.ts';
-import {
-  type Command,
-  EXIT,
-  type ExitCode,
-  isMeant,
-  parseOptions,
-  type Terminal,
-  type Values,
-  wordOf,
-} from '../command.ts';
+import { type CreateCommand, command, EXIT, endWith, isConfirmed, type Terminal } from '../command.ts';
 import { createProgress } from '../progress.ts';
 import { toTable } from '../table.ts';
 
@@ -31,111 +25,121 @@ export interface ColumnsContext {
   readonly stop: AbortSignal;
 }
 
-const HELP = `usage: operator columns add   --name N --path P --type T [--default V]
-       operator columns list  [--json]
-       operator columns drop  --name N [--yes]          (npm run columns -- list)
+const ABOUT = `
+Gives a property of events a typed column of its own, which queries read and filter without parsing JSON.
 
-A property of events as a column of its own: read by its name and type, filtered without reading JSON.
+Needs CLICKHOUSE_URL with the account of operators, or a stack that runs here (.playline/stack.json).`;
 
-add   adds column property_N to events, shows it in the views, and fills the rows that stand. Rows that come get it at
-      their insert. While standing rows are being filled it is worked out as they are read: answers are right from the
-      first moment. May run beside everything else, and be ended and begun again: the same again goes on. One of the name
-      that is of another path, type or default is refused. Whoever may read analysis_events sees it, also who may not read
-      raw ids: make no column of a property that names somebody
-list  every such column: path, type, default, since when, parts still to be filled, bytes on disk
-drop  takes it from the views, then from the table; asks first. The properties themselves stay
+const ADD = `
+In a path, write a dot of a name as \\. and a backslash as \\\\.
 
-  --name coins            small letters, digits and _, of which it makes property_coins
-  --path economy.coins    where it stands in the properties; a dot of a name is \\. and a backslash \\\\
-  --type                  Int64, Float64, String, LowCardinality(String) for a text with up to some ten thousand different
-                          values, Bool, or DateTime for a text such as 2026-01-02T03:04:05Z, which is kept in milliseconds
-  --default=0             what stands where the property is absent or of another kind; NULL without it
-  --yes                   drop: without asking        --json   list: one line of JSON each
+Types: Int64, Float64, String, LowCardinality(String) for texts with at most some ten thousand different values, Bool, and
+DateTime for texts such as 2026-01-02T03:04:05Z, stored in milliseconds.
 
-Needs CLICKHOUSE_URL with the account of operators, or a stack that runs here (.playline/stack.json).
+New rows get the value when they are inserted. The value of existing rows is computed when they are read, until the backfill
+has stored it: results are correct at any time. The command may run beside everything else. When it was interrupted, run
+it again. Every analyst who can read analysis_events sees the column, also without raw ids: never add a column for a
+property that identifies people.`;
 
-Exit code: 0 done, 1 it failed, stands as another or is not there, or you said no, 2 wrong words, 3 ClickHouse does not
-answer.`;
+const name = () =>
+  new Option('--name <name>', 'name of the column without its prefix: coins for property_coins')
+    .argParser(parseName)
+    .makeOptionMandatory();
 
-const text = { type: 'string' } as const;
+export const createColumnsCommand =
+  (context: ColumnsContext): CreateCommand =>
+  (terminal) =>
+    command('columns', 'columns for properties of events: add, list, drop')
+      .addCommand(
+        command('add', 'add a column to events and the views, and fill existing rows')
+          .addOption(name())
+          .requiredOption('--path <path>', 'path of the property, such as economy.coins', checkPath)
+          .addOption(new Option('--type <type>', 'type of the column').choices(TYPE_NAMES).makeOptionMandatory())
+          .option('--default <value>', 'value where the property is absent or of another type; NULL without it')
+          .addHelpText('after', ADD)
+          .action((options) => {
+            const wanted = parseColumn(options);
+            return withWork(context, terminal, (work) => add(work, wanted));
+          }),
+      )
+      .addCommand(
+        command('list', 'list the columns: path, type, default, since when, parts to be filled, bytes on disk')
+          .option('--json', 'print results as JSON, one per line')
+          .action(({ json = false }) => withWork(context, terminal, (work) => list(work, json))),
+      )
+      .addCommand(
+        command('drop', 'remove a column from the views and the table')
+          .addOption(name())
+          .option('--yes', 'without confirmation')
+          .addHelpText('after', '\nThe properties of the events stay.')
+          .action((options) => withWork(context, terminal, (work) => drop(work, options))),
+      )
+      .addHelpText('after', ABOUT);
 
-interface Word {
-  readonly options: Parameters<typeof parseOptions>[1];
-  readonly act: (work: ColumnsWork) => Promise<ExitCode>;
-  /** Checks the arguments before any request. @throws UsageError */
-  readonly check: (values: ColumnsWork['values']) => void;
+function checkPath(text: string): string {
+  parsePath(text);
+  return text;
 }
 
-const WORDS: Readonly<Record<string, Word>> = {
-  add: { options: { name: text, path: text, type: text, default: text }, act: add, check: parseColumn },
-  list: { options: { json: { type: 'boolean', default: false } }, act: list, check: () => {} },
-  drop: { options: { name: text, yes: { type: 'boolean', default: false } }, act: drop, check: parseName },
-};
-
-export function createColumnsCommand({ clickhouse, wallClockMs, stop }: ColumnsContext): Command {
-  const run = async (args: readonly string[], terminal: Terminal): Promise<ExitCode> => {
-    const [name = '', ...rest] = args;
-    const word = wordOf(WORDS, name);
-    const { values } = parseOptions(rest, word.options);
-    word.check(values);
-    const engine = createEngine(clickhouse());
-    await awaitStore('ClickHouse', async () => (await engine.read('SELECT 1')).length === 1);
-    try {
-      return await word.act({ engine, values, terminal, wallClockMs, signal: stop });
-    } catch (fault) {
-      if (!stop.aborted) throw fault;
-      terminal.progress('ended before it was done: nothing is half done, say the same again');
-      return EXIT.failed;
-    }
-  };
-  return { name: 'columns', summary: 'properties of events as columns: add, list, drop', help: HELP, run };
+async function withWork(
+  { clickhouse, wallClockMs, stop }: ColumnsContext,
+  terminal: Terminal,
+  act: (work: ColumnsWork) => Promise<void>,
+): Promise<void> {
+  const engine = createEngine(clickhouse());
+  await awaitStore('ClickHouse', async () => (await engine.read('SELECT 1')).length === 1);
+  try {
+    await act({ engine, terminal, wallClockMs, signal: stop });
+  } catch (fault) {
+    if (!stop.aborted) throw fault;
+    terminal.progress('interrupted: run the same command again to complete it');
+    endWith(EXIT.failed);
+  }
 }
 
 /** Each column costs every insert half a microsecond a row. */
 export const COLUMNS_MAX = 50;
 
-type Asked = Omit<PropertyColumn, 'since'>;
+type WantedColumn = Omit<PropertyColumn, 'since'>;
 
 /** Adds the column, shows it in the views, and fills stored rows. Running it again continues unfinished work. */
-async function add(work: ColumnsWork): Promise<ExitCode> {
-  const { engine, values, terminal, signal } = work;
-  const asked = parseColumn(values);
-  const column = columnOf(asked.name);
-  if (await isStanding(engine, asked)) terminal.progress(`${column} stands already: what is not done of it goes on`);
-  else await addColumn(work, asked);
+async function add(work: ColumnsWork, wanted: WantedColumn): Promise<void> {
+  const { engine, terminal, signal } = work;
+  const column = columnOf(wanted.name);
+  if (await isStored(engine, wanted)) terminal.progress(`${column} exists already: unfinished work continues`);
+  else await addColumn(work, wanted);
   const { changed, broken } = await refreshViews(engine);
-  if (changed.length > 0) terminal.progress(`whoever may read these views sees it: ${changed.join(', ')}`);
-  for (const name of broken) terminal.progress(`view ${name} fails by itself, and was left as it is`);
+  if (changed.length > 0) terminal.progress(`it is visible in these views: ${changed.join(', ')}`);
+  for (const name of broken) terminal.progress(`view ${name} fails already, and was not changed`);
   await backfill({ engine, column, progress: createProgress(terminal), signal });
-  terminal.result(`${column}: ${describeColumn(asked)}; every part has it`);
-  return EXIT.ok;
+  terminal.result(`${column}: ${describeColumn(wanted)}; every part has it`);
 }
 
-async function addColumn({ engine, wallClockMs, signal }: ColumnsWork, asked: Asked): Promise<void> {
+async function addColumn({ engine, wallClockMs, signal }: ColumnsWork, wanted: WantedColumn): Promise<void> {
   // Waits for the drop of a column with this name: its parts would count as filled.
-  await awaitNone(engine, isOf('DROP', columnOf(asked.name)), { onLook: () => {}, signal });
+  await awaitNone(engine, isOf('DROP', columnOf(wanted.name)), { onPoll: () => {}, signal });
   try {
-    await engine.run(toAddStatement({ ...asked, since: new Date(wallClockMs()).toISOString() }));
+    await engine.run(toAddStatement({ ...wanted, since: new Date(wallClockMs()).toISOString() }));
   } catch (fault) {
-    // Another command may have added it meanwhile.
-    if (!(await isStanding(engine, asked))) throw fault;
+    // Another command may have added it at the same time.
+    if (!(await isStored(engine, wanted))) throw fault;
   }
 }
 
 /** @throws Error when another column has the name, or there are as many columns as allowed */
-async function isStanding(engine: Engine, asked: Asked): Promise<boolean> {
-  const standing = await readStanding(engine);
-  const found = standing.find(({ name }) => name === asked.name);
-  if (found === undefined && standing.length >= COLUMNS_MAX)
-    throw new Error(`there are ${COLUMNS_MAX} property columns already: drop one that nobody asks about first`);
+async function isStored(engine: Engine, wanted: WantedColumn): Promise<boolean> {
+  const stored = await readColumns(engine);
+  const found = stored.find(({ name }) => name === wanted.name);
+  if (found === undefined && stored.length >= COLUMNS_MAX)
+    throw new Error(`there are ${COLUMNS_MAX} property columns already: drop an unused one first`);
   if (found === undefined) return false;
-  if (found.column !== null && describeColumn(found.column) === describeColumn(asked)) return true;
+  if (found.column !== null && describeColumn(found.column) === describeColumn(wanted)) return true;
   throw new Error(
-    `${columnOf(asked.name)} stands already, and is ${toWords(found)}: take another name, or drop that one first`,
+    `${columnOf(wanted.name)} exists already as ${toText(found)}: choose another name, or drop that column first`,
   );
 }
 
-const toWords = ({ column, type }: StandingColumn) =>
+const toText = ({ column, type }: StoredColumn) =>
   column === null ? `${type}, added by other means` : describeColumn(column);
 
 interface BackfillContext {
@@ -173,13 +177,13 @@ async function backfill(context: BackfillContext): Promise<void> {
 /** Waits for changes of other kinds, such as deletions; those of a killed backfill of this column are continued. */
 async function passOthers({ engine, column, progress, signal }: BackfillContext): Promise<void> {
   const isOwn = isOf('MATERIALIZE', column);
-  const onLook = async (left: readonly Unfinished[]) => {
+  const onPoll = async (left: readonly Unfinished[]) => {
     await takeBackFailed(engine, left.filter(isOwn));
     const failing = left.find(({ fault }) => fault !== '');
-    const words = failing === undefined ? '' : `; ${failing.id} fails with ${failing.fault}`;
-    progress(`backfill: waits for ${left.length} other change(s) of events to end${words}`);
+    const fault = failing === undefined ? '' : `; ${failing.id} fails with ${failing.fault}`;
+    progress(`backfill: waits for ${left.length} other change(s) of events to end${fault}`);
   };
-  await awaitNone(engine, () => true, { onLook, signal });
+  await awaitNone(engine, () => true, { onPoll, signal });
 }
 
 async function writeMonth(
@@ -191,11 +195,11 @@ async function writeMonth(
   await engine.run(
     `ALTER TABLE events MATERIALIZE COLUMN ${column} IN PARTITION ID '${next.month}' SETTINGS mutations_sync = 0`,
   );
-  const onLook = async (left: readonly Unfinished[]) => {
+  const onPoll = async (left: readonly Unfinished[]) => {
     await takeBackFailed(engine, left);
     progress(toLine(await readMonths(engine, column), next.month));
   };
-  await awaitNone(engine, isOf('MATERIALIZE', column), { onLook, signal });
+  await awaitNone(engine, isOf('MATERIALIZE', column), { onPoll, signal });
 }
 
 function toLine(months: readonly MonthOfParts[], month: string): string {
@@ -208,36 +212,35 @@ async function takeBackFailed(engine: Engine, own: readonly Unfinished[]): Promi
   if (failed === undefined) return;
   await kill(engine, own);
   throw new Error(
-    `the backfill failed with ${failed.fault}: answers are right all the same, only slower; mend it and say the same again`,
+    `the backfill failed with ${failed.fault}: queries stay correct, but slower; fix the cause and run the command again`,
   );
 }
 
 /** Removes the column from the views, then from the table, and waits until no file has it. */
-async function drop(work: ColumnsWork): Promise<ExitCode> {
-  const { engine, values, terminal, signal } = work;
-  const column = columnOf(parseName(values));
-  const isThere = await stands(engine, column);
-  const isGoing = (await readUnfinished(engine)).some(isOf('DROP', column));
-  if (!isThere && !isGoing) throw new Error(`there is no ${column}: npm run columns -- list names those that are`);
-  if (isThere && !(await isMeant(`This drops ${column}; the properties themselves stay.`, values, terminal))) {
+async function drop(
+  { engine, terminal, signal }: ColumnsWork,
+  options: { readonly name: string; readonly yes?: boolean | undefined },
+): Promise<void> {
+  const column = columnOf(options.name);
+  const exists = (await readColumns(engine)).some(({ name }) => name === options.name);
+  const isDropping = (await readUnfinished(engine)).some(isOf('DROP', column));
+  if (!exists && !isDropping) throw new Error(`there is no ${column}: npm run columns -- list shows all of them`);
+  const effect = `This drops ${column}. The properties of the events stay.`;
+  if (exists && !(await isConfirmed(effect, options, terminal))) {
     terminal.progress('nothing was dropped');
-    return EXIT.failed;
+    return endWith(EXIT.failed);
   }
-  if (isThere) await dropColumn(engine, column);
+  if (exists) await dropColumn(engine, column);
   const progress = createProgress(terminal);
-  const onLook = () => progress(`${column} is gone; files that have it are being written without it`);
-  await awaitNone(engine, isOf('DROP', column), { onLook, signal });
+  const onPoll = () => progress(`${column} is gone; files that have it are being written without it`);
+  await awaitNone(engine, isOf('DROP', column), { onPoll, signal });
   terminal.result(`${column} is dropped`);
-  return EXIT.ok;
 }
-
-const stands = async (engine: Engine, column: string) =>
-  (await readStanding(engine)).some(({ name }) => columnOf(name) === column);
 
 async function dropColumn(engine: Engine, column: string): Promise<void> {
   const naming = await findNaming(engine, column);
   if (naming.length > 0)
-    throw new Error(`${column} is named by ${naming.join(', ')}: change or drop that first, it would fail without it`);
+    throw new Error(`${naming.join(', ')} would fail without ${column}: change or drop that first`);
   await hideFromViews(engine, column);
   try {
     // The engine drops no column while it is being filled.
@@ -251,19 +254,18 @@ async function dropColumn(engine: Engine, column: string): Promise<void> {
 }
 
 /** Prints each property column and how far its backfill has come. */
-async function list({ engine, values, terminal }: ColumnsWork): Promise<ExitCode> {
+async function list({ engine, terminal }: ColumnsWork, isJson: boolean): Promise<void> {
   const rows = [];
-  for (const standing of await readStanding(engine))
-    rows.push(toRow(standing, sumMonths(await readMonths(engine, columnOf(standing.name)))));
-  if (values.json === true) for (const row of rows) terminal.result(JSON.stringify(row));
+  for (const stored of await readColumns(engine))
+    rows.push(toRow(stored, sumMonths(await readMonths(engine, columnOf(stored.name)))));
+  if (isJson) for (const row of rows) terminal.result(JSON.stringify(row));
   else if (rows.length === 0) terminal.progress('no property has a column');
   else for (const line of toTable(HEAD, rows.map(toCells))) terminal.result(line);
-  return EXIT.ok;
 }
 
 type Row = ReturnType<typeof toRow>;
 
-function toRow({ name, type, column }: StandingColumn, { parts, toDo, bytes, untold }: ReturnType<typeof sumMonths>) {
+function toRow({ name, type, column }: StoredColumn, { parts, toDo, bytes, unmeasured }: ReturnType<typeof sumMonths>) {
   return {
     name,
     column: columnOf(name),
@@ -274,7 +276,7 @@ function toRow({ name, type, column }: StandingColumn, { parts, toDo, bytes, unt
     parts,
     partsToDo: toDo,
     bytesOnDisk: bytes,
-    partsWithoutBytes: untold,
+    partsWithoutBytes: unmeasured,
   };
 }
 
@@ -282,18 +284,17 @@ const HEAD = ['column', 'path', 'type', 'default', 'since', 'backfill', 'on disk
 
 function toCells(row: Row): string[] {
   const backfill = row.partsToDo === 0 ? 'done' : `${row.partsToDo} of ${row.parts} parts to do`;
-  const untold = row.partsWithoutBytes === 0 ? '' : ` and ${row.partsWithoutBytes} small parts`;
+  const unmeasured = row.partsWithoutBytes === 0 ? '' : ` and ${row.partsWithoutBytes} small parts`;
   return [
     ...[row.column, row.path ?? '(added by other means)', row.type],
     ...[row.default === null ? 'NULL' : JSON.stringify(row.default), row.since ?? '-', backfill],
-    `${row.bytesOnDisk} bytes${untold}`,
+    `${row.bytesOnDisk} bytes${unmeasured}`,
   ];
 }
 
 /** What an action of the command works with. */
 interface ColumnsWork {
   readonly engine: Engine;
-  readonly values: Values;
   readonly terminal: Terminal;
   readonly wallClockMs: () => number;
   readonly signal: AbortSignal;
@@ -335,9 +336,9 @@ async function kill(engine: Engine, mutations: readonly Unfinished[]): Promise<v
 }
 
 interface Wait {
-  /** Called at every look with the unfinished changes. */
-  readonly onLook: (waitedFor: readonly Unfinished[]) => void | Promise<void>;
-  /** Ends the wait; the changes go on. */
+  /** Called at every poll with the unfinished changes. */
+  readonly onPoll: (waitedFor: readonly Unfinished[]) => void | Promise<void>;
+  /** Ends the wait; the changes continue. */
   readonly signal: AbortSignal;
 }
 
@@ -345,13 +346,13 @@ interface Wait {
 async function awaitNone(
   engine: Engine,
   isWaitedFor: (mutation: Unfinished) => boolean,
-  { onLook, signal }: Wait,
+  { onPoll, signal }: Wait,
 ): Promise<void> {
   for (let pauseMs = POLL_MIN_MS; ; pauseMs = Math.min(pauseMs * 2, POLL_MAX_MS)) {
     signal.throwIfAborted();
     const left = (await readUnfinished(engine)).filter(isWaitedFor);
     if (left.length === 0) return;
-    await onLook(left);
+    await onPoll(left);
     await pauseOrThrow(pauseMs, signal);
   }
 }

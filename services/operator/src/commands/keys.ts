@@ -8,7 +8,7 @@ import {
   type SignableKeyRecord,
   type SignerPublicKey,
 } from '@playline/access-keys';
-import { type CreateCommand, command, endWith, UsageError, wholeNumberFrom } from '../command.ts';
+import { type CreateCommand, command, endWith, type Terminal, UsageError, wholeNumberFrom } from '../command.ts';
 import { type EnvironmentKeysContext, list, make, origins, revoke } from '../keys/words.ts';
 import * as rateLimitKeys from '../rate-limit-keys/words.ts';
 import type { OpensAccessLog } from '../records/access-log.ts';
@@ -57,10 +57,8 @@ const windowS = () =>
 const expires = () =>
   new Option('--expires <time>', 'end of a rate limit key: a date, a time with its offset, or never');
 
-const partition = () =>
-  new Option('--partition <number>', 'its partition').argParser(wholeNumberFrom(0, Number.MAX_SAFE_INTEGER));
-const offset = () =>
-  new Option('--offset <number>', 'its offset').argParser(wholeNumberFrom(0, Number.MAX_SAFE_INTEGER));
+const position = <const Flags extends string>(flags: Flags, description: string) =>
+  new Option(flags, description).argParser(wholeNumberFrom(0, Number.MAX_SAFE_INTEGER)).makeOptionMandatory();
 
 const PASS_OVER = `
 Shows the record and asks for confirmation. The record before it applies again, and the audit log has who skipped it. If
@@ -74,143 +72,143 @@ const OPTIONS_OF = {
 } as const;
 
 /** @throws UsageError for an option that does not belong to the kind of keys */
-function assertFits(options: Readonly<Record<string, unknown>>, family: keyof typeof OPTIONS_OF): void {
+function assertFits(options: Readonly<Record<string, unknown>> & { readonly kind?: string | undefined }): void {
+  const family = options.kind === 'rate-limit' || options.kind === 'signable' ? options.kind : 'environment';
   const allowed: readonly string[] = ['kind', 'project', 'json', ...OPTIONS_OF[family]];
-  const stranger = Object.keys(options).find((name) => options[name] !== undefined && !allowed.includes(name));
-  if (stranger === undefined) return;
-  const flag = stranger.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
+  const misplaced = Object.keys(options).find((name) => options[name] !== undefined && !allowed.includes(name));
+  if (misplaced === undefined) return;
+  const flag = misplaced.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
   throw new UsageError(
     family === 'environment' ? `--${flag}: only with --kind rate-limit` : `--${flag}: not with --kind ${family}`,
   );
 }
 
+/** What the actions work with. */
+interface Work {
+  readonly context: KeysContext;
+  readonly terminal: Terminal;
+  readonly partners: rateLimitKeys.RateLimitKeyWork;
+  readonly signable: signableKeys.SignableKeyWork;
+}
+
 export const createKeysCommand =
   (context: KeysContext): CreateCommand =>
   (terminal) => {
-    const { rateLimitKeys: sources, prefix, openUsage, kinds } = context;
-    const partners = { sources, prefix, openUsage, terminal };
-    const signable = { sources: context.signableKeys, projects: context, signerKey: context.signerKey, terminal };
-
-    const create = command('create', 'create a key and print it, this once')
-      .addOption(kind('publishable', 'secret', 'rate-limit', 'signable').makeOptionMandatory())
-      .addOption(project())
-      .addOption(environment())
-      .option('--name <name>', 'what the key is called; of a signable key also its name on the chain')
-      .option('--replace', 'end the live key of the environment, if there is one')
-      .addOption(partner())
-      .addOption(calls())
-      .addOption(windowS())
-      .addOption(expires())
-      .addOption(json())
-      .action(async (options) => {
-        if (options.kind === 'rate-limit') {
-          assertFits(options, 'rate-limit');
-          return rateLimitKeys.create(partners, options);
-        }
-        if (options.kind === 'signable') {
-          assertFits(options, 'signable');
-          return signableKeys.create(signable, options);
-        }
-        assertFits(options, 'environment');
-        return make(context, { ...options, kind: options.kind, isRefresh: false }, terminal);
-      });
-
-    const refresh = command('refresh', 'end the live key and print its successor, this once')
-      .addOption(kind('publishable', 'secret', 'rate-limit').makeOptionMandatory())
-      .addOption(project())
-      .addOption(environment())
-      .option('--name <name>', 'what the successor is called')
-      .addOption(keyId())
-      .addOption(calls())
-      .addOption(windowS())
-      .addOption(expires())
-      .addOption(json())
-      .action(async (options) => {
-        if (options.kind === 'rate-limit') {
-          assertFits(options, 'rate-limit');
-          return rateLimitKeys.refresh(partners, options);
-        }
-        assertFits(options, 'environment');
-        return make(context, { ...options, kind: options.kind, isRefresh: true }, terminal);
-      });
-
-    const revokeKey = command('revoke', 'end the live key without a successor')
-      .addOption(kind('publishable', 'secret', 'rate-limit').makeOptionMandatory())
-      .addOption(project())
-      .addOption(environment())
-      .addOption(keyId())
-      .addOption(json())
-      .action(async (options) => {
-        if (options.kind === 'rate-limit') {
-          assertFits(options, 'rate-limit');
-          return rateLimitKeys.revoke(partners, options);
-        }
-        assertFits(options, 'environment');
-        return revoke(context, { ...options, kind: options.kind }, terminal);
-      });
-
-    const listKeys = command('list', 'list live and ended keys and their use; never the text of a secret key')
-      .addOption(kind('publishable', 'secret', 'rate-limit', 'signable'))
-      .addOption(project())
-      .addOption(environment())
-      .addOption(partner())
-      .addOption(json())
-      .action(async (options) => {
-        if (options.kind === 'rate-limit') {
-          assertFits(options, 'rate-limit');
-          return rateLimitKeys.list(partners, options);
-        }
-        if (options.kind === 'signable') {
-          assertFits(options, 'signable');
-          return signableKeys.list(signable, options);
-        }
-        assertFits(options, 'environment');
-        return list(context, { ...options, kind: options.kind }, terminal);
-      });
-
-    const setOrigins = command('origins', 'show or set which web pages may use the publishable key')
-      .addOption(project())
-      .addOption(environment())
-      .option('--origins <list>', 'origins separated by commas, such as https://game.example, or any')
-      .addOption(json())
-      .addHelpText('after', '\nClients that send no origin, such as servers and native games, may always use the key.')
-      .action((options) => origins(context, options, terminal));
-
-    const enabling = (name: 'disable' | 'enable', description: string) =>
-      command(name, description)
-        .addOption(kind('signable').makeOptionMandatory())
-        .addOption(project())
-        .addOption(environment())
-        .requiredOption('--name <name>', 'name of the key, or its address')
-        .addOption(json())
-        .action((options) => signableKeys[name](signable, options));
-
+    const { prefix, openUsage, signerKey } = context;
+    const work: Work = {
+      context,
+      terminal,
+      partners: { sources: context.rateLimitKeys, prefix, openUsage, terminal },
+      signable: { sources: context.signableKeys, projects: context, signerKey, terminal },
+    };
     return command('keys', 'create, list, refresh and revoke access keys')
-      .addCommand(create)
-      .addCommand(listKeys)
-      .addCommand(refresh)
-      .addCommand(revokeKey)
-      .addCommand(setOrigins)
-      .addCommand(enabling('disable', 'stop a signable key from signing'))
-      .addCommand(enabling('enable', 'let a disabled signable key sign again'))
-      .addCommand(
-        command('rebuild', 'restore access records of all kinds in Redis from the log')
-          .addOption(json())
-          .addHelpText('after', '\nA log that cannot be read does not keep the others from being restored.')
-          .action(async ({ json: isJson = false }) => endWith(await rebuildViews(kinds, { terminal, json: isJson }))),
-      )
-      .addCommand(
-        command('pass-over', 'skip an access record that no process can read')
-          .requiredOption('--topic <topic>', 'topic of the record, as rebuild and /readyz name it')
-          .addOption(partition().makeOptionMandatory())
-          .addOption(offset().makeOptionMandatory())
-          .option('--yes', 'without confirmation')
-          .addOption(json())
-          .addHelpText('after', PASS_OVER)
-          .action(async (options) => {
-            const { author } = context.projects;
-            endWith(await passOver({ kinds, openAccessLog: context.openAccessLog, author }, options, terminal));
-          }),
-      )
+      .addCommand(create(work))
+      .addCommand(listKeys(work))
+      .addCommand(refresh(work))
+      .addCommand(revokeKey(work))
+      .addCommand(setOrigins(work))
+      .addCommand(enabling(work, 'disable', 'stop a signable key from signing'))
+      .addCommand(enabling(work, 'enable', 'let a disabled signable key sign again'))
+      .addCommand(rebuild(work))
+      .addCommand(skip(work))
       .addHelpText('after', ABOUT);
   };
+
+const create = ({ context, terminal, partners, signable }: Work) =>
+  command('create', 'create a key and print it, this once')
+    .addOption(kind('publishable', 'secret', 'rate-limit', 'signable').makeOptionMandatory())
+    .addOption(project())
+    .addOption(environment())
+    .option('--name <name>', 'what the key is called; of a signable key also its name on the chain')
+    .option('--replace', 'end the live key of the environment, if there is one')
+    .addOption(partner())
+    .addOption(calls())
+    .addOption(windowS())
+    .addOption(expires())
+    .addOption(json())
+    .action(async (options) => {
+      assertFits(options);
+      if (options.kind === 'rate-limit') return rateLimitKeys.create(partners, options);
+      if (options.kind === 'signable') return signableKeys.create(signable, options);
+      return make(context, { ...options, kind: options.kind, isRefresh: false }, terminal);
+    });
+
+const refresh = ({ context, terminal, partners }: Work) =>
+  command('refresh', 'end the live key and print its successor, this once')
+    .addOption(kind('publishable', 'secret', 'rate-limit').makeOptionMandatory())
+    .addOption(project())
+    .addOption(environment())
+    .option('--name <name>', 'what the successor is called')
+    .addOption(keyId())
+    .addOption(calls())
+    .addOption(windowS())
+    .addOption(expires())
+    .addOption(json())
+    .action(async (options) => {
+      assertFits(options);
+      if (options.kind === 'rate-limit') return rateLimitKeys.refresh(partners, options);
+      return make(context, { ...options, kind: options.kind, isRefresh: true }, terminal);
+    });
+
+const revokeKey = ({ context, terminal, partners }: Work) =>
+  command('revoke', 'end the live key without a successor')
+    .addOption(kind('publishable', 'secret', 'rate-limit').makeOptionMandatory())
+    .addOption(project())
+    .addOption(environment())
+    .addOption(keyId())
+    .addOption(json())
+    .action(async (options) => {
+      assertFits(options);
+      if (options.kind === 'rate-limit') return rateLimitKeys.revoke(partners, options);
+      return revoke(context, { ...options, kind: options.kind }, terminal);
+    });
+
+const listKeys = ({ context, terminal, partners, signable }: Work) =>
+  command('list', 'list live and ended keys and their use; never the text of a secret key')
+    .addOption(kind('publishable', 'secret', 'rate-limit', 'signable'))
+    .addOption(project())
+    .addOption(environment())
+    .addOption(partner())
+    .addOption(json())
+    .action(async (options) => {
+      assertFits(options);
+      if (options.kind === 'rate-limit') return rateLimitKeys.list(partners, options);
+      if (options.kind === 'signable') return signableKeys.list(signable, options);
+      return list(context, { ...options, kind: options.kind }, terminal);
+    });
+
+const setOrigins = ({ context, terminal }: Work) =>
+  command('origins', 'show or set which web pages may use the publishable key')
+    .addOption(project())
+    .addOption(environment())
+    .option('--origins <list>', 'origins separated by commas, such as https://game.example, or any')
+    .addOption(json())
+    .addHelpText('after', '\nClients that send no origin, such as servers and native games, may always use the key.')
+    .action((options) => origins(context, options, terminal));
+
+const enabling = ({ signable }: Work, name: 'disable' | 'enable', description: string) =>
+  command(name, description)
+    .addOption(kind('signable').makeOptionMandatory())
+    .addOption(project())
+    .addOption(environment())
+    .requiredOption('--name <name>', 'name of the key, or its address')
+    .addOption(json())
+    .action((options) => (name === 'disable' ? signableKeys.disable : signableKeys.enable)(signable, options));
+
+const rebuild = ({ context, terminal }: Work) =>
+  command('rebuild', 'restore access records of all kinds in Redis from the log')
+    .addOption(json())
+    .addHelpText('after', '\nA log that cannot be read does not keep the others from being restored.')
+    .action(async ({ json: isJson = false }) => endWith(await rebuildViews(context.kinds, { terminal, json: isJson })));
+
+const skip = ({ context: { kinds, openAccessLog, projects }, terminal }: Work) =>
+  command('pass-over', 'skip an access record that no process can read')
+    .requiredOption('--topic <topic>', 'topic of the record, as rebuild and /readyz name it')
+    .addOption(position('--partition <number>', 'its partition'))
+    .addOption(position('--offset <number>', 'its offset'))
+    .option('--yes', 'without confirmation')
+    .addOption(json())
+    .addHelpText('after', PASS_OVER)
+    .action(async (options) =>
+      endWith(await passOver({ kinds, openAccessLog, author: projects.author }, options, terminal)),
+    );

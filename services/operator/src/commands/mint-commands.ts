@@ -1,5 +1,5 @@
 import { COLLECTIONS, SIGNABLE_KEYS } from '@playline/access-keys';
-import type { Command } from '../command.ts';
+import type { CreateCommand } from '../command.ts';
 import { createAuthor } from '../records/record-access.ts';
 import { createRecordSources } from '../records/record-sources.ts';
 import type { RecordOpeners, StoreOpeners } from '../store-openers.ts';
@@ -10,7 +10,7 @@ import { createMintsCommand } from './mints.ts';
 export function createMintCommand(
   stores: RecordOpeners & Pick<StoreOpeners, 'openMints' | 'openMintReader' | 'openPublisher'>,
   topicPrefix: string,
-): Command {
+): CreateCommand {
   const author = createAuthor();
   const sourcesOf = createRecordSources(stores, { topicPrefix, author });
   return createMintsCommand({

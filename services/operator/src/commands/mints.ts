@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto';
+import { Option } from '@commander-js/extra-typings';
 import {
   type Author,
   type CollectionRecord,
@@ -34,21 +35,23 @@ import { awaitSchemaId } from '../await-schema.ts';
 import { withStore } from '../await-store.ts';
 import type { ChangedLogSources } from '../changed-log.ts';
 import {
-  type Command,
-  choiceOf,
-  EXIT,
-  type ExitCode,
-  numberOf,
-  parseOptions,
+  type CreateCommand,
+  command,
+  endWith,
   type Terminal,
-  textOf,
   UsageError,
   unconfirmed,
-  type Values,
-  wordOf,
+  wholeNumberFrom,
 } from '../command.ts';
-import { contractOf } from '../contract-option.ts';
-import { type GiveUpContext, type GiveUpTarget, giveUp, type MintName, reasonOf, signerOf } from '../mints/give-up.ts';
+import { type ContractOptions, contractOf } from '../contract-option.ts';
+import {
+  type GiveUpContext,
+  type GiveUpTarget,
+  giveUp,
+  type MintName,
+  parseReason,
+  parseSigner,
+} from '../mints/give-up.ts';
 import { readSigners, toSignerLines } from '../mints/signers.ts';
 import { type RecordSources, withRecords } from '../records/record-access.ts';
 
@@ -68,147 +71,152 @@ export interface MintsContext extends ChangedLogSources {
   readonly signableKeys: RecordSources<SignableKeyRecord>;
 }
 
-const HELP = `usage: operator mints list --chain C --contract 0x… [--status S] [--limit N] [--json]   (npm run mints -- …)
-       operator mints show --chain C --contract 0x… --reference R [--project P] [--json]
-       operator mints retry --chain C --contract 0x… --reference R [--project P]
-       operator mints give-up --chain C (--contract 0x… --reference R [--project P] | --signer 0x…) --reason TEXT [--yes]
-       operator mints signers [--json]
-       operator mints rebuild [--json]
-
-Assets that projects have asked to mint.
-
-  list     those of a collection, the first that were accepted first, as the tables have them
-  show     one of them, with why it waits or has failed
-  retry    accepts one that has failed once more, as it was asked for, under the key that signs now
-  give-up  ends a pending one as failed, or all of a signer whose key is lost; refused while a signed transaction of it may
-           still get in. Whoever asked for it is told the reason, and the audit who gave it up
-  signers  each key that signs, on each chain: how much is pending and why it waits, as the tables have it
-  rebuild  brings all that is known of them into Redis, from the tables and the logs; npm run rebuild does so too
-
-  --project P      id of the project that requested the asset; without it, the project that has the collection
-  --status pending|succeeded|failed     --limit N    1 to 1000, 100 unless it is said
-  --json                                JSON, one a line
+const ABOUT = `
+Assets whose minting projects have requested.
 
 Needs REDIS_URL, KAFKA_BROKERS, SCHEMA_REGISTRY_URL and CLICKHOUSE_URL, or a stack that runs here (.playline/stack.json).`;
 
-const text = { type: 'string' } as const;
-const JSON_OPTION = { json: { type: 'boolean', default: false } } as const;
-const OF_COLLECTION = { ...JSON_OPTION, chain: text, contract: text } as const;
-const OF_ONE = { ...OF_COLLECTION, reference: text, project: text } as const;
-const GIVE_UP = { ...OF_ONE, signer: text, reason: text, yes: { type: 'boolean', default: false } } as const;
+const GIVE_UP = `
+Refused while a signed transaction of an asset may still get into a block. The project sees the reason, and the audit log
+has who gave the asset up.`;
 
 /** Number of rows that are counted at once. */
 const SIGNERS_PIECE = 5_000;
 
-type Work = (context: MintsContext, terminal: Terminal) => Promise<ExitCode> | Promise<void>;
-
-interface MintWord {
-  readonly options: Parameters<typeof parseOptions>[1];
-  /** Checks the arguments before any store is opened. @throws UsageError */
-  readonly prepare: (values: Values) => Work;
+/** What the actions work with. */
+interface Work {
+  readonly context: MintsContext;
+  readonly terminal: Terminal;
 }
 
-const WORDS: Readonly<Record<string, MintWord>> = {
-  list: { options: { ...OF_COLLECTION, status: text, limit: text }, prepare: prepareList },
-  show: { options: OF_ONE, prepare: prepareShow },
-  retry: { options: OF_ONE, prepare: prepareRetry },
-  'give-up': { options: GIVE_UP, prepare: prepareGiveUp },
-  signers: { options: JSON_OPTION, prepare: prepareSigners },
-  rebuild: { options: JSON_OPTION, prepare: prepareRebuild },
-};
+const json = () => new Option('--json', 'print results as JSON, one per line');
+const chain = () => new Option('--chain <name>', 'name of the chain').makeOptionMandatory();
+const contract = () => new Option('--contract <address>', 'address of the contract: 0x and 40 hexadecimal digits');
+const reference = () => new Option('--reference <id>', 'reference id of the asset');
+const project = () =>
+  new Option('--project <id>', 'project that requested the asset; by default the project that has the collection');
 
-export function createMintsCommand(context: MintsContext): Command {
-  const run = async (args: readonly string[], terminal: Terminal): Promise<ExitCode> => {
-    const [name = '', ...rest] = args;
-    const word = wordOf(WORDS, name);
-    return (await word.prepare(parseOptions(rest, word.options).values)(context, terminal)) ?? EXIT.ok;
-  };
-  return {
-    name: 'mints',
-    summary: 'list and show assets to be minted; accept failed ones again, give pending ones up',
-    help: HELP,
-    run,
-  };
-}
+/** A subcommand about one asset. */
+const ofAsset = (name: string, description: string) =>
+  command(name, description)
+    .addOption(chain())
+    .addOption(contract().makeOptionMandatory())
+    .addOption(reference().makeOptionMandatory())
+    .addOption(project());
 
-function prepareList(values: Values): Work {
-  const collection = contractOf(values);
-  const status = values.status === undefined ? null : choiceOf(values, 'status', { choices: MINT_STATUSES });
-  const limit = numberOf(values, 'limit', { min: 1, max: 1000, fallback: 100 });
-  return async (context, terminal) => {
-    const { states } = await withReader(context, (reader) =>
-      reader.readPage({ collection, owner: null, horizon: null, status, gap: START_GAP, direction: 'next', limit }),
-    );
-    for (const state of states) terminal.result(toLine(state, values));
+export const createMintsCommand =
+  (context: MintsContext): CreateCommand =>
+  (terminal) => {
+    const work: Work = { context, terminal };
+    return command('mints', 'list and show assets to be minted; accept failed ones again, give pending ones up')
+      .addCommand(list(work))
+      .addCommand(show(work))
+      .addCommand(retry(work))
+      .addCommand(giveUpPending(work))
+      .addCommand(signers(work))
+      .addCommand(rebuild(work))
+      .addHelpText('after', ABOUT);
   };
-}
 
-function prepareShow(values: Values): Work {
-  const named = nameOf(values);
-  return async (context, terminal) => {
-    const state = await withMints(context, ({ claims }) => findState(context, claims, named));
-    for (const line of values.json === true ? [JSON.stringify(state)] : toSentences(state)) terminal.result(line);
-  };
-}
+const list = ({ context, terminal }: Work) =>
+  command('list', 'list the assets of a collection as the tables have them, in the order of their requests')
+    .addOption(chain())
+    .addOption(contract().makeOptionMandatory())
+    .addOption(new Option('--status <status>', 'only assets with this status').choices(MINT_STATUSES))
+    .option('--limit <number>', 'at most so many assets, up to 1000', wholeNumberFrom(1, 1000), 100)
+    .addOption(json())
+    .action(async ({ status = null, limit, json: isJson, ...options }) => {
+      const collection = contractOf(options);
+      const { states } = await withReader(context, (reader) =>
+        reader.readPage({ collection, owner: null, horizon: null, status, gap: START_GAP, direction: 'next', limit }),
+      );
+      for (const state of states) terminal.result(toLine(state, isJson));
+    });
 
-function prepareRetry(values: Values): Work {
-  const named = nameOf(values);
-  return async (context, terminal) => {
-    const collections = await withRecords(context.collections, (store) => store.readAll());
-    const signableKeys = await withRecords(context.signableKeys, (store) => store.readAll());
-    await withMints(context, async ({ claims }) => {
-      const state = await findState(context, claims, named);
-      if (state.status !== 'failed') throw new Error(toNotFailed(state));
-      const given = await withReader(context, (reader) => reader.readMetadata(state));
-      if (given === null)
-        throw new Error(
-          `The request of ${state.referenceId} is not in the tables yet. Run the command again in a minute.`,
-        );
-      await withPublish(context, (publish) => {
-        const traceId = randomBytes(16).toString('hex');
-        return retryMint({ claims, collections, signableKeys, publish, traceId }, { ...state, ...given });
+const show = ({ context, terminal }: Work) =>
+  ofAsset('show', 'show an asset, and why it waits or has failed')
+    .addOption(json())
+    .action(async (options) => {
+      const named = nameOf(options);
+      const state = await withMints(context, ({ claims }) => findState(context, claims, named));
+      for (const line of options.json === true ? [JSON.stringify(state)] : toSentences(state)) terminal.result(line);
+    });
+
+const retry = ({ context, terminal }: Work) =>
+  ofAsset('retry', 'accept a failed asset again as it was requested, under the current signing key').action(
+    async (options) => {
+      const named = nameOf(options);
+      const collections = await withRecords(context.collections, (store) => store.readAll());
+      const signableKeys = await withRecords(context.signableKeys, (store) => store.readAll());
+      await withMints(context, async ({ claims }) => {
+        const state = await findState(context, claims, named);
+        if (state.status !== 'failed') throw new Error(toNotFailed(state));
+        const given = await withReader(context, (reader) => reader.readMetadata(state));
+        if (given === null)
+          throw new Error(
+            `The request of ${state.referenceId} is not in the tables yet. Run the command again in a minute.`,
+          );
+        await withPublish(context, (publish) => {
+          const traceId = randomBytes(16).toString('hex');
+          return retryMint({ claims, collections, signableKeys, publish, traceId }, { ...state, ...given });
+        });
       });
+      terminal.result(`${named.referenceId}: accepted again`);
+    },
+  );
+
+const giveUpPending = ({ context, terminal }: Work) =>
+  command('give-up', 'end a pending asset as failed, or all pending assets of a signer whose key is lost')
+    .addOption(chain())
+    .addOption(contract())
+    .addOption(reference())
+    .addOption(project())
+    .addOption(
+      new Option('--signer <address>', 'instead of --contract and --reference: all assets of this signer')
+        .argParser(parseSigner)
+        .conflicts(['contract', 'reference', 'project']),
+    )
+    .addOption(
+      new Option('--reason <text>', 'why, for the project that requested the asset')
+        .argParser(parseReason)
+        .makeOptionMandatory(),
+    )
+    .option('--yes', 'without confirmation')
+    .addHelpText('after', GIVE_UP)
+    .action(async ({ signer, ...options }) => {
+      const target: GiveUpTarget =
+        signer === undefined ? { kind: 'asset', ...nameOf(options) } : { kind: 'signer', chain: options.chain, signer };
+      const find: GiveUpContext['find'] = (named) =>
+        withMints(context, ({ claims }) => findState(context, claims, named));
+      endWith(await giveUp({ ...context, find }, { target, ...options }, terminal));
     });
-    terminal.result(`${named.referenceId}: accepted again`);
-  };
-}
 
-function prepareGiveUp(values: Values): Work {
-  reasonOf(values);
-  const target: GiveUpTarget =
-    textOf(values, 'signer') === undefined
-      ? { kind: 'asset', ...nameOf(values) }
-      : { kind: 'signer', ...signerOf(values) };
-  return (context, terminal) => {
-    const find: GiveUpContext['find'] = (named) =>
-      withMints(context, ({ claims }) => findState(context, claims, named));
-    return giveUp({ ...context, find }, { target, values }, terminal);
-  };
-}
-
-function prepareSigners(values: Values): Work {
-  return async (context, terminal) => {
-    const keys = await withRecords(context.signableKeys, (store) => store.readAll());
-    const lanes = await withReader(context, (reader) => readSigners(reader.readAll(SIGNERS_PIECE), keys));
-    for (const lane of lanes)
-      for (const line of values.json === true ? [JSON.stringify(lane)] : toSignerLines(lane)) terminal.result(line);
-    if (lanes.length === 0) terminal.progress('no key signs, and nothing was ever asked to be minted');
-  };
-}
-
-function prepareRebuild(values: Values): Work {
-  return (context, terminal) =>
-    withMints(context, async ({ view }) => {
-      const { schemas, topicPrefix } = context;
-      const log = await context.openLog();
-      const done = await withReader(context, (reader) => {
-        const logs = createMintLogs({ log, schemaOf: schemas.schemaOf, topicPrefix });
-        return rebuildMints({ view, logs, stored: () => reader.readAll(PIECE) });
-      }).finally(() => log.close());
-      const words = `${done.rows} mint requests in the tables, ${done.records} records of them in the logs`;
-      terminal.result(values.json === true ? JSON.stringify({ kind: 'mints', ...done }) : words);
+const signers = ({ context, terminal }: Work) =>
+  command('signers', 'list signing keys by chain: how much is pending and why it waits, as the tables have it')
+    .addOption(json())
+    .action(async (options) => {
+      const keys = await withRecords(context.signableKeys, (store) => store.readAll());
+      const lanes = await withReader(context, (reader) => readSigners(reader.readAll(SIGNERS_PIECE), keys));
+      for (const lane of lanes)
+        for (const line of options.json === true ? [JSON.stringify(lane)] : toSignerLines(lane)) terminal.result(line);
+      if (lanes.length === 0) terminal.progress('there are no signing keys and no mint requests');
     });
-}
+
+const rebuild = ({ context, terminal }: Work) =>
+  command('rebuild', 'restore mint requests in Redis from the tables and the logs, as npm run rebuild does too')
+    .addOption(json())
+    .action((options) =>
+      withMints(context, async ({ view }) => {
+        const { schemas, topicPrefix } = context;
+        const log = await context.openLog();
+        const done = await withReader(context, (reader) => {
+          const logs = createMintLogs({ log, schemaOf: schemas.schemaOf, topicPrefix });
+          return rebuildMints({ view, logs, stored: () => reader.readAll(PIECE) });
+        }).finally(() => log.close());
+        const text = `${done.rows} mint requests in the tables, ${done.records} records of them in the logs`;
+        terminal.result(options.json === true ? JSON.stringify({ kind: 'mints', ...done }) : text);
+      }),
+    );
 
 type Mints = Awaited<ReturnType<MintsContext['openMints']>>;
 
@@ -234,7 +242,7 @@ async function withPublish(context: MintsContext, work: (publish: Publish) => Pr
           key: Buffer.from(toSignerKey(record)),
           value: frameRecord(schemaId, mintRequestCodec.encode(record)),
         })
-        .catch(unconfirmed('it', 'the same command again takes it over'));
+        .catch(unconfirmed('the request', 'run the same command again to complete it'));
   };
   await withStore('Kafka', producer, () => work(publish));
 }
@@ -260,22 +268,21 @@ async function findProjectOf(context: MintsContext, collection: MintCollection):
   throw new Error('No project has linked the collection. Pass --project with the id of the project that requested it.');
 }
 
-const nameOf = (values: Values): MintName => ({
-  collection: contractOf(values),
-  projectId: textOf(values, 'project') ?? null,
-  referenceId: referenceOf(values),
-});
+/** @throws UsageError */
+function nameOf({ reference: referenceId = '', project, ...options }: AssetOptions): MintName {
+  if (referenceId === '') throw new UsageError('Expected --reference with the reference id of the asset.');
+  return { collection: contractOf(options), projectId: project ?? null, referenceId };
+}
 
-function referenceOf(values: Values): string {
-  const reference = textOf(values, 'reference');
-  if (reference === undefined) throw new UsageError('--reference: expected the reference id of the asset');
-  return reference;
+interface AssetOptions extends ContractOptions {
+  readonly reference?: string | undefined;
+  readonly project?: string | undefined;
 }
 
 const at = (epochMs: number) => new Date(epochMs).toISOString();
 
-function toLine(state: MintState, values: Values): string {
-  if (values.json === true) return JSON.stringify(state);
+function toLine(state: MintState, isJson = false): string {
+  if (isJson) return JSON.stringify(state);
   const { referenceId, status, stage, tokenId, ownerAddress, requestedAt, error, reason } = state;
   const why = error ?? reason ?? '';
   return `${at(requestedAt)}  ${status} (${stage})  ${referenceId}  token ${tokenId ?? '-'}  ${ownerAddress}  ${why}`.trimEnd();
@@ -284,7 +291,7 @@ function toLine(state: MintState, values: Values): string {
 function toSentences(state: MintState): string[] {
   const { transactionHash, nonce, signer, changedAt, traceId } = state;
   const carried = transactionHash === null ? 'in no transaction' : `in ${transactionHash}, nonce ${nonce}`;
-  return [toLine(state, {}), `signed by ${signer}, ${carried}; changed ${at(changedAt)}; trace ${traceId}`];
+  return [toLine(state), `signed by ${signer}, ${carried}; changed ${at(changedAt)}; trace ${traceId}`];
 }
 
 interface RetryParts {
@@ -301,10 +308,10 @@ const POLICY = { kind: 'mint', perSecond: 1, burst: 1 } as const;
 
 /** Why an asset that has not failed is not accepted again. */
 const toNotFailed = ({ status, tokenId }: MintState) =>
-  `${status === 'pending' ? 'it is pending' : `it has succeeded and is token ${tokenId}`}: only what has failed is accepted again`;
+  `${status === 'pending' ? 'the asset is pending' : `the asset is minted as token ${tokenId}`}: only a failed asset is accepted again`;
 
-const toOwnerWords = (state: MintState, linked: CollectionRecord) =>
-  `it was asked for by ${state.environmentId} of the project ${state.projectId}, and the collection is linked by ` +
+const toOtherOwner = (state: MintState, linked: CollectionRecord) =>
+  `the asset was requested by ${state.environmentId} of the project ${state.projectId}, and the collection is linked by ` +
   `${linked.environmentId} of the project ${linked.projectId} now: nothing was accepted`;
 
 /**
@@ -320,7 +327,7 @@ export async function retryMint(parts: RetryParts, state: MintState & Pick<MintA
   const linked = collections.find((record) => record.id === id && record.state === 'linked');
   if (linked === undefined) throw new Error('no project has linked the collection: npm run collections -- relink');
   // Otherwise the current environment would pay for and sign what it did not request and cannot see.
-  if (!isOwnedBy(state, linked)) throw new Error(toOwnerWords(state, linked));
+  if (!isOwnedBy(state, linked)) throw new Error(toOtherOwner(state, linked));
   const signer = findSigner(signableKeys, linked.environmentId);
   if (signer === undefined)
     throw new Error(`no key signs for ${linked.environmentId}: npm run keys -- create --kind signable makes one`);
@@ -330,7 +337,7 @@ export async function retryMint(parts: RetryParts, state: MintState & Pick<MintA
     quotas: UNLIMITED,
     policy: POLICY,
     publish,
-    // An attempt with an unknown result is not decided here: its requester asks again.
+    // An attempt with an unknown result is not decided here: its requester sends the request again.
     isLogKnown: async () => false,
   });
   const requireSigner = async () => signer.address;

@@ -146,13 +146,21 @@ describe('operator projects', () => {
   });
 
   it.each([
-    ['no word', [], 'expected one of these words first'],
-    ['a project without a name', ['create'], '--name: expected'],
-    ['a change of no project', ['rename', '--name', 'x'], '--project: expected'],
-    ['a kind that is none', ['add-environment', '--project', 'demo', '--name', 'x', '--kind', 'y'], '--kind: expected'],
-    ['a limit of nothing', ['limit', '--project', 'demo', '--environment', 'production'], '--cap or --limit'],
-    ['a limit without a burst', ['limit', '--project', 'demo', '--environment', 'e', '--cap', '5'], '--cap: expected'],
-  ])('answers %s with a sentence and exit code 2', async (_what, words, sentence) => {
+    ['no subcommand', [], 'Usage: operator projects'],
+    ['a project without a name', ['create'], "required option '--name <name>' not specified"],
+    ['a change of no project', ['rename', '--name', 'x'], "required option '--project <project>' not specified"],
+    [
+      'an unknown kind',
+      ['add-environment', '--project', 'demo', '--name', 'x', '--kind', 'y'],
+      "argument 'y' is invalid",
+    ],
+    ['a limit without a rate', ['limit', '--project', 'demo', '--environment', 'production'], '--cap or --limit'],
+    [
+      'a limit without a burst',
+      ['limit', '--project', 'demo', '--environment', 'e', '--cap', '5'],
+      'Expected messages per',
+    ],
+  ])('refuses %s with a sentence and exit code 2', async (_what, words, sentence) => {
     const { code, progress, results } = await createOperator().run('projects', ...words);
     expect({ code, results }).toEqual({ code: EXIT.usage, results: [] });
     expect(progress).toContain(sentence);

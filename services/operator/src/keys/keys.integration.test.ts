@@ -76,7 +76,8 @@ const contextOf = (between: Partial<KeysContext['keys']> = {}): KeysContext => (
 /** Runs a key command on the real stores. */
 async function run(words: string[], between: Partial<KeysContext['keys']> = {}) {
   const context = contextOf(between);
-  const args = ['keys', ...words, '--project', project, '--json'];
+  const ofProject = words[0] === 'rebuild' ? [] : ['--project', project];
+  const args = ['keys', ...words, ...ofProject, '--json'];
   const { code, results, progress } = await runHere([createKeysCommand(context)], args);
   const made = results.map((line) => JSON.parse(line));
   for (const { kind, key } of made) if (key !== undefined) shown.push({ kind, key });

@@ -108,10 +108,10 @@ describe('mints give-up', () => {
     const write = await openMinter();
     await write([sword, axe]);
     await show(sword, axe);
-    const asked = ['--contract', CONTRACT, '--project', 'demo', '--reference', 'sword', ...BECAUSE];
-    const unsaid = await giveUp(...asked);
-    expect([unsaid.code, unsaid.err]).toEqual([2, expect.stringContaining('say --yes')]);
-    const { code, out } = await runMain(environment(), wordsOf(...asked, '--yes'));
+    const ofSword = ['--contract', CONTRACT, '--project', 'demo', '--reference', 'sword', ...BECAUSE];
+    const unconfirmed = await giveUp(...ofSword);
+    expect([unconfirmed.code, unconfirmed.err]).toEqual([2, expect.stringContaining('use --yes')]);
+    const { code, out } = await runMain(environment(), wordsOf(...ofSword, '--yes'));
     expect([code, out]).toEqual([0, `given up: sword of ${CONTRACT}\n`]);
     expect(await lastOf('sword')).toMatchObject({
       status: 'failed',
@@ -150,9 +150,16 @@ describe('mints give-up', () => {
     expect([refused.code, refused.out]).toEqual([1, expect.stringMatching(/^left alone: bow of .*nonce 5, may still/)]);
     expect(await lastOf('bow')).toMatchObject({ status: 'pending', nonce: 5, revision: 2 });
     const late = await giveUp('--contract', CONTRACT, '--project', 'demo', '--reference', 'done', ...BECAUSE, '--yes');
-    expect([late.code, late.err]).toEqual([1, expect.stringContaining('it has failed: only what is pending')]);
+    expect([late.code, late.err]).toEqual([1, expect.stringContaining('the asset has failed: only a pending asset')]);
     expect(await readAudit()).toHaveLength(length);
-    expect((await giveUp('--contract', CONTRACT, '--project', 'demo', '--reference', 'bow', '--yes')).code).toBe(2);
+    const ofBow = ['--contract', CONTRACT, '--project', 'demo', '--reference', 'bow', '--yes'];
+    expect((await giveUp(...ofBow)).code).toBe(2);
+    const ambiguous = await giveUp(...ofBow, ...BECAUSE, '--signer', SIGNER);
+    expect([ambiguous.code, ambiguous.err]).toEqual([
+      2,
+      expect.stringContaining("'--signer <address>' cannot be used"),
+    ]);
+    expect((await giveUp(...BECAUSE, '--yes')).code).toBe(2);
   });
 
   it('fails all assets of a signer that have no signed transaction, lists them, and does nothing twice', async () => {
@@ -166,7 +173,7 @@ describe('mints give-up', () => {
     expect((await giveUp('--signer', SIGNER, ...BECAUSE, '--yes')).out).not.toContain('given up');
     expect(await readAudit()).toHaveLength(length);
     const nobody = await giveUp('--signer', `0x${'99'.repeat(20)}`, ...BECAUSE, '--yes');
-    expect([nobody.code, nobody.err]).toEqual([1, expect.stringContaining('nothing of it is pending')]);
+    expect([nobody.code, nobody.err]).toEqual([1, expect.stringContaining('the signer has no pending assets')]);
   });
 
   it('is refused without an audit entry when records of the signer are in several partitions', async () => {

@@ -1,3 +1,4 @@
+import { InvalidArgumentError } from '@commander-js/extra-typings';
 import { type AuditEntry, type Author, createAuditLog } from '@playline/access-keys';
 import {
   ADDRESS_EXPECTED,
@@ -16,16 +17,7 @@ import type { MintCollection, MintState } from '@playline/mints';
 import { type AtomicPublisher, isTakenOver, type LogReader, type Producer } from '@playline/stream';
 import { awaitWritable, type Schemas } from '../await-schema.ts';
 import { type ChangedLogSources, readDecidedBounds, withChangedLog } from '../changed-log.ts';
-import {
-  EXIT,
-  type ExitCode,
-  isMeant,
-  type Terminal,
-  textOf,
-  UsageError,
-  unconfirmed,
-  type Values,
-} from '../command.ts';
+import { EXIT, type ExitCode, isConfirmed, type Terminal, unconfirmed } from '../command.ts';
 
 export interface GiveUpParts extends ChangedLogSources {
   /** Resolves when the entry is in the audit log. */
@@ -134,7 +126,7 @@ const PIECE = 500;
  * attempt writes at least what it can until then, and the next one continues.
  */
 const ATTEMPTS = 5;
-const AGAIN = 'the same command again does nothing twice';
+const AGAIN = 'running the command again repeats nothing that was done';
 
 /**
  * Changes the states of a signer in the place of its minter: opens the minter's transactional id, which fences it, and
@@ -194,7 +186,7 @@ async function write(
       await publisher.publish(records);
     } catch (fault) {
       if (isTakenOver(fault)) return false;
-      unconfirmed('it', AGAIN)(fault instanceof Error ? fault : new Error(String(fault)));
+      unconfirmed('the change', AGAIN)(fault instanceof Error ? fault : new Error(String(fault)));
     }
     for (const state of piece) written.push(state);
   }
@@ -230,7 +222,7 @@ class StateReading {
   get home(): number | null {
     const [home = null, ...others] = this.#partitions;
     if (others.length === 0) return home;
-    throw new Error(`records of the signer stand in several partitions of ${this.#parts.topic}: nothing is written`);
+    throw new Error(`records of the signer are in several partitions of ${this.#parts.topic}: nothing is written`);
   }
 
   /** Reads to the current end, after all open transactions have ended. */
@@ -276,52 +268,57 @@ export type GiveUpTarget =
 /** The reason is shown, as a sentence, to whoever requested the asset. */
 const REASON_MAX = 300;
 
-/** @throws UsageError */
-export function reasonOf(values: Values): string {
-  const reason = textOf(values, 'reason')?.trim() ?? '';
+/** @throws InvalidArgumentError */
+export function parseReason(text: string): string {
+  const reason = text.trim();
   if (reason === '' || reason.length > REASON_MAX)
-    throw new UsageError(`--reason: say why, in ${REASON_MAX} characters; whoever asked for the asset is told it`);
+    throw new InvalidArgumentError(`Expected why, in at most ${REASON_MAX} characters.`);
   return reason;
 }
 
-/** @throws UsageError */
-export function signerOf(values: Values): { readonly chain: string; readonly signer: string } {
-  const [chain, signer] = [textOf(values, 'chain') ?? '', parseAddress(textOf(values, 'signer') ?? '')];
-  if (chain === '') throw new UsageError('--chain: name the chain of the signer, as "mints signers" shows it');
-  if (signer === null) throw new UsageError(`--signer: expected ${ADDRESS_EXPECTED}`);
-  return { chain, signer };
+/** @throws InvalidArgumentError */
+export function parseSigner(text: string): string {
+  const signer = parseAddress(text);
+  if (signer === null) throw new InvalidArgumentError(`Expected ${ADDRESS_EXPECTED}.`);
+  return signer;
+}
+
+interface GiveUpOptions {
+  readonly target: GiveUpTarget;
+  readonly reason: string;
+  readonly yes?: boolean | undefined;
 }
 
 /** Gives up one asset or all of a signer after confirmation, and reports the result. */
 export async function giveUp(
   context: GiveUpContext,
-  { target, values }: { readonly target: GiveUpTarget; readonly values: Values },
+  { target, reason, ...options }: GiveUpOptions,
   terminal: Terminal,
 ): Promise<ExitCode> {
-  const order = await toOrder(context, target, reasonOf(values));
-  if (!(await isMeant(`${toWhat(order)} This cannot be undone.`, values, terminal))) {
+  const order = await toOrder(context, target, reason);
+  if (!(await isConfirmed(`${toWhat(order)} This cannot be undone.`, options, terminal))) {
     terminal.progress('nothing was done');
     return EXIT.failed;
   }
   const given = await withAudit(context, (audit) => giveUpMints({ ...context, audit, wallClockMs: Date.now }, order));
   for (const line of toLines(given)) terminal.result(line);
   if (given.ended.length + given.carried.length > 0) return given.carried.length === 0 ? EXIT.ok : EXIT.failed;
-  throw new Error(order.only === null ? 'nothing of it is pending' : NOT_TAKEN);
+  throw new Error(order.only === null ? 'the signer has no pending assets' : NOT_TAKEN);
 }
 
-const NOT_TAKEN = 'the minter has not taken it yet, or it has come to its end just now: mints show says which';
+const NOT_TAKEN = 'the minter has not taken the asset yet, or has settled it just now: "mints show" shows which';
 
 async function toOrder(context: GiveUpContext, target: GiveUpTarget, reason: string): Promise<GiveUpOrder> {
   if (target.kind === 'signer') return { chain: target.chain, signer: target.signer, only: null, reason };
   const { chain, contractAddress, projectId, referenceId, signer, status } = await context.find(target);
-  if (status !== 'pending') throw new Error(`it has ${status}: only what is pending is given up`);
+  if (status !== 'pending') throw new Error(`the asset has ${status}: only a pending asset can be given up`);
   return { chain, signer, only: { contractAddress, projectId, referenceId }, reason };
 }
 
 const toWhat = ({ only, chain, signer }: GiveUpOrder) =>
   only === null
-    ? `All pending assets of ${signer} on ${chain} that no signed transaction carries will have failed.`
-    : `${only.referenceId} of ${only.contractAddress} will have failed, and its reference id be free again.`;
+    ? `All pending assets of ${signer} on ${chain} without a signed transaction will fail.`
+    : `${only.referenceId} of ${only.contractAddress} will fail, and its reference id can be used again.`;
 
 function toLines({ ended, carried }: GivenUp): readonly string[] {
   const name = ({ contractAddress, referenceId }: GivenUp['ended'][number]) =>
@@ -329,7 +326,7 @@ function toLines({ ended, carried }: GivenUp): readonly string[] {
   return [
     ...ended.map((state) => `given up: ${name(state)}`),
     ...carried.map(
-      (state) => `left alone: ${name(state)}: its signed transaction, nonce ${state.nonce}, may still get in`,
+      (state) => `left alone: ${name(state)}: its signed transaction, nonce ${state.nonce}, may still get into a block`,
     ),
   ];
 }

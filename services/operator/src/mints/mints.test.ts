@@ -99,9 +99,9 @@ describe('a retry', () => {
 
   it('is refused for a pending or minted asset, an unlinked collection, and without a signing key', async () => {
     const { published, retry } = openRetry();
-    await expect(retry({ ...failed, status: 'pending' })).rejects.toThrow('it is pending: only what has failed');
+    await expect(retry({ ...failed, status: 'pending' })).rejects.toThrow('the asset is pending: only a failed asset');
     await expect(retry({ ...failed, status: 'succeeded' })).rejects.toThrow(
-      'it has succeeded and is token 7: only what',
+      'the asset is minted as token 7: only a failed asset',
     );
     await expect(retry(failed, { collections: [{ ...collection, state: 'unlinked' }] })).rejects.toThrow('no project');
     await expect(retry(failed, { signableKeys: [] })).rejects.toThrow('no key signs for demo-development');
@@ -111,12 +111,12 @@ describe('a retry', () => {
   it.each([
     { projectId: 'former', environmentId: 'former-production' },
     { projectId: 'demo', environmentId: 'demo-production' },
-  ])('is refused when $environmentId asked for it, which has the collection no more', async (asker) => {
+  ])('is refused when $environmentId requested it, which no longer has the collection', async (asker) => {
     const { view, published, retry } = openRetry();
     const theirs = { ...failed, ...asker };
     await view.restore([theirs]);
     await expect(retry(theirs)).rejects.toThrow(
-      `it was asked for by ${asker.environmentId} of the project ${asker.projectId}, and the collection is linked by demo-development`,
+      `the asset was requested by ${asker.environmentId} of the project ${asker.projectId}, and the collection is linked by demo-development`,
     );
     expect(published).toEqual([]);
   });

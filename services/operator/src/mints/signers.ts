@@ -100,12 +100,12 @@ function compareLanes(one: SignerLaneState, other: SignerLaneState): number {
   return rank(one) - rank(other) || (nameOf(one) < nameOf(other) ? -1 : 1);
 }
 
-const plural = (count: number, word: string) => `${count} ${word}${count === 1 ? '' : 's'}`;
+const plural = (count: number, noun: string) => `${count} ${noun}${count === 1 ? '' : 's'}`;
 
 /** One line, and another for each reason to wait. */
 export function toSignerLines(lane: SignerLaneState): readonly string[] {
   const { chain, signer, keyName, keyState, pending, waiting, openNonces, oldestPendingAt, succeeded, failed } = lane;
-  const key = keyName === null ? 'no key of this address is known' : `key "${keyName}", ${keyState}`;
+  const key = keyName === null ? 'no record of this key' : `key "${keyName}", ${keyState}`;
   const parts = [
     `${pending} pending`,
     oldestPendingAt === null ? '' : `oldest of ${new Date(oldestPendingAt).toISOString()}`,

@@ -2,7 +2,7 @@ import type { Engine } from './engine.ts';
 import { PREFIX, type PropertyColumn, readComment } from './property-column.ts';
 
 /** A property column that `events` has now. */
-export interface StandingColumn {
+export interface StoredColumn {
   /** Without the prefix. */
   readonly name: string;
   /** Type as the engine shows it. */
@@ -21,11 +21,11 @@ export interface MonthOfParts {
   /** Bytes on disk, of parts that report them. */
   readonly bytes: number;
   /** Parts without a size for one column: small parts keep all columns in one file. */
-  readonly untold: number;
+  readonly unmeasured: number;
 }
 
 /** In the order of their names. */
-export async function readStanding(engine: Engine): Promise<StandingColumn[]> {
+export async function readColumns(engine: Engine): Promise<StoredColumn[]> {
   const rows = await engine.read(`SELECT name, type, comment FROM system.columns
     WHERE database = currentDatabase() AND table = 'events' AND startsWith(name, '${PREFIX}') ORDER BY name`);
   return rows.map(([column, type, comment]) => {
@@ -45,8 +45,8 @@ export async function readMonths(engine: Engine, column: string): Promise<MonthO
       GROUP BY partition_id, name)
     GROUP BY partition_id ORDER BY partition_id DESC`);
   return rows.map(([month, ...numbers]) => {
-    const [parts = 0, toDo = 0, bytes = 0, untold = 0] = numbers.map(Number);
-    return { month: String(month), parts, toDo, bytes, untold };
+    const [parts = 0, toDo = 0, bytes = 0, unmeasured = 0] = numbers.map(Number);
+    return { month: String(month), parts, toDo, bytes, unmeasured };
   });
 }
 
@@ -57,6 +57,6 @@ export function sumMonths(months: readonly MonthOfParts[]): Omit<MonthOfParts, '
     parts: sum(({ parts }) => parts),
     toDo: sum(({ toDo }) => toDo),
     bytes: sum(({ bytes }) => bytes),
-    untold: sum(({ untold }) => untold),
+    unmeasured: sum(({ unmeasured }) => unmeasured),
   };
 }
