@@ -35,7 +35,7 @@ export const FAULTS: readonly PlantedFault[] = [
   },
   {
     what: 'ClickHouse drops the block of one partition as a copy of the block of another one.',
-    file: 'packages/stream/src/partitions/block-token.ts',
+    file: 'packages/stream/src/partitions/block.ts',
     find: 'const { topic, partition, firstTimestampMs = 0, transformVersion, logDecidedAtMs } = block;',
     replace: 'const { topic, firstTimestampMs = 0, transformVersion, logDecidedAtMs } = block;\n  const partition = 0;',
     test: 'services/event-writer/src/pipeline.test.ts',
@@ -94,7 +94,7 @@ export const FAULTS: readonly PlantedFault[] = [
   },
   {
     what: 'The rest of a block that was published in part is skipped after a restart, so transfers are missing.',
-    file: 'services/chain-indexer/src/steps/plan-range.ts',
+    file: 'services/chain-indexer/src/steps/make-batches.ts',
     find: 'isPartial ? progress.block : progress.block + 1',
     replace: 'progress.block + 1',
     test: 'services/chain-indexer/src/lane.test.ts',
@@ -107,9 +107,10 @@ export const FAULTS: readonly PlantedFault[] = [
   },
   {
     what: 'Activities get times below the published watermark, so clients that follow a feed never see them.',
-    file: 'services/activity-writer/src/steps/assign-times.ts',
+    file: 'services/activity-writer/src/steps/timed-block.ts',
     find: 'const after = Math.max(from.last, from.watermark);',
     replace: 'const after = from.last;',
+    test: 'services/activity-writer/src/steps/assign-times.test.ts',
   },
   {
     what: 'A mint request takes no claim on its reference id, so a repeated request is accepted twice.',

@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs';
-import { toCollection } from './formats/collection.ts';
-import { toLlmsText } from './formats/llms.ts';
+import { ERRORS } from '@playline/errors';
 import { toOpenApi } from './formats/openapi.ts';
-import type { Operation } from './operation.ts';
+import { toAnswerText, toCommand } from './formats/text.ts';
+import { type Example, type ExampleRequest, errorPath, type Operation, type Parameter } from './operation.ts';
 import { createCodePages } from './pages/code-pages.ts';
 import { toExamplePair } from './pages/example.ts';
 import { type HtmlValue, html, toCodeSpans } from './pages/html.ts';
@@ -10,7 +10,8 @@ import { toOperationLink } from './pages/navigation.ts';
 import { createArticlePage, toPage, toTop } from './pages/page.ts';
 import { createReferencePage } from './pages/reference.ts';
 import { toTryForm } from './pages/try-form.ts';
-import { articlePath, type DocsSource } from './source.ts';
+import { allExamples, articlePath, type DocsSource, errorCodesOf, type PartCodes, partCodePath } from './source.ts';
+import { placeholdersIn, toValueWords } from './values.ts';
 
 /** One file of the documentation, as its path serves it. */
 export interface Document {
@@ -137,4 +138,141 @@ ${guess}
 <li><a href="${top}docs/errors">Error codes</a>: what they mean and what to do</li>
 </ul>`;
   return toPage(source, { title: 'There is no such page', path, content });
+}
+
+const SCHEMA = 'https://schema.getpostman.com/json/collection/v2.1.0/collection.json';
+
+/**
+ * Creates a collection for Postman, Bruno and others that can import it: a folder for each operation, a request for
+ * each example.
+ */
+function toCollection(source: DocsSource): Record<string, unknown> {
+  const { title, publicUrl, operations, nowhere } = source;
+  const variable = (key: string, value: string) => ({ key, value, type: 'string' });
+  return {
+    info: {
+      name: title,
+      description: `${toKeyWords(source)}Errors are explained at ${publicUrl}/docs.`,
+      schema: SCHEMA,
+    },
+    variable: [
+      variable('baseUrl', publicUrl),
+      ...placeholdersIn(source, allExamples(source)).map((one) => variable(one.replaceAll(/[{}]/g, ''), '')),
+    ],
+    item: [
+      ...operations.map(({ summary, description, examples }) => ({
+        name: summary,
+        description: description.join('\n\n'),
+        item: examples.filter(isUsual).map(toItem),
+      })),
+      { name: 'No operation', item: nowhere.map(toItem) },
+    ],
+  };
+}
+
+const COUNTS = ['', ' ', ' two ', ' three ', ' four '];
+
+/** The first thing that a reader must do: set the keys. */
+function toKeyWords({ keys }: DocsSource): string {
+  if (keys.length === 0) return '';
+  const count = COUNTS[keys.length] ?? ' ';
+  return `Set the${count}key${keys.length === 1 ? '' : 's'} in the variables of the collection. `;
+}
+
+/** False for examples of situations that a reader cannot bring about, such as a service that has lost its stores. */
+const isUsual = ({ situation }: Example): boolean => situation === undefined;
+
+function toItem({ title, request, answer }: Example) {
+  const sent = toRequest(request);
+  const body = answer.body === null ? '' : JSON.stringify(answer.body, null, 2);
+  const response = {
+    name: `Answer ${answer.status}`,
+    originalRequest: sent,
+    code: answer.status,
+    header: toHeaders(answer.headers),
+    body,
+  };
+  return { name: title, request: sent, response: [response] };
+}
+
+/** Placeholders need no change: they are already spelled as variables of this format. */
+function toRequest({ method, target, headers, body }: ExampleRequest) {
+  const [path = '', query] = target.split('?');
+  return {
+    method,
+    header: toHeaders(headers),
+    ...(body === null ? {} : { body: { mode: 'raw', raw: body, options: { raw: { language: 'json' } } } }),
+    url: {
+      raw: `{{baseUrl}}${target}`,
+      host: ['{{baseUrl}}'],
+      path: path.split('/').slice(1),
+      ...(query === undefined
+        ? {}
+        : { query: [...new URLSearchParams(query)].map(([key, value]) => ({ key, value })) }),
+    },
+  };
+}
+
+const toHeaders = (headers: Readonly<Record<string, string>>) =>
+  Object.entries(headers).map(([key, value]) => ({ key, value }));
+
+/** The whole interface as one text for language models: https://llmstxt.org. */
+function toLlmsText(source: DocsSource): string {
+  const { publicUrl, title, about, notes, operations, partCodes, nowhere, articles } = source;
+  const sections = [
+    `# ${title}`,
+    `> ${about}`,
+    [`Base address: ${publicUrl}`, ...notes].join('\n'),
+    [
+      '## Documents',
+      '',
+      `- [OpenAPI 3.1](${publicUrl}/openapi.json): every operation and schema`,
+      `- [Collection](${publicUrl}/collection.json): every example as a request, for Postman and Bruno`,
+      `- [Reference](${publicUrl}/docs/reference): the same to read and try in a browser`,
+      ...articles.map((article) => `- [${article.title}](${publicUrl}${articlePath(article)}): ${article.summary}`),
+    ].join('\n'),
+    ...operations.map((operation) => toSection(operation, publicUrl)),
+    toErrors(source),
+    ...(partCodes === null ? [] : [toPartCodes(partCodes, publicUrl)]),
+    ['## Requests that reach no operation', ...nowhere.map((example) => toExample(example, publicUrl))].join('\n\n'),
+  ];
+  return `${sections.join('\n\n')}\n`;
+}
+
+function toSection(operation: Operation, publicUrl: string): string {
+  const { method, path, summary, description, answers, examples } = operation;
+  const parameters = operation.parameters.map(toParameter);
+  return [
+    `## ${summary}: ${method} ${path}`,
+    ...description,
+    ...(parameters.length === 0 ? [] : [parameters.join('\n')]),
+    answers.map(({ status, codes, description: words }) => `- ${[status, ...codes].join(' ')}: ${words}`).join('\n'),
+    ...examples.map((example) => toExample(example, publicUrl)),
+  ].join('\n\n');
+}
+
+function toParameter(parameter: Parameter): string {
+  const { name, required, description, schema } = parameter;
+  const facts = [parameter.in, required ? 'required' : 'optional', ...toValueWords(schema)];
+  return `- \`${name}\` (${facts.join(', ')}): ${description}`;
+}
+
+function toExample(example: Operation['examples'][number], publicUrl: string): string {
+  const { title, answer } = example;
+  return `### ${title}\n\n\`\`\`sh\n${toCommand(example, publicUrl)}\n\`\`\`\n\n\`\`\`http\n${toAnswerText(answer)}\n\`\`\``;
+}
+
+function toErrors(source: DocsSource): string {
+  const lines = errorCodesOf(source).map((code) => {
+    const { cause, mend } = source.errors[code] ?? ERRORS[code];
+    return `- [${code}](${source.publicUrl}${errorPath(code)}) (${ERRORS[code].status}): ${cause} ${mend}`;
+  });
+  return `## Error codes\n\n${lines.join('\n')}`;
+}
+
+function toPartCodes(partCodes: PartCodes, publicUrl: string): string {
+  const lines = Object.entries(partCodes.entries).map(
+    ([code, { cause, mend }]) => `- [${code}](${publicUrl}${partCodePath(partCodes, code)}): ${cause} ${mend}`,
+  );
+  return `## ${partCodes.words.textHeading}\n\n${lines.join('\n')}`;
 }

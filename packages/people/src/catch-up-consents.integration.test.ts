@@ -4,7 +4,7 @@ import fc from 'fast-check';
 import { afterAll, describe, expect, it } from 'vitest';
 import { type ConsentBytes, type ConsentLog, catchUpConsents } from './catch-up-consents.ts';
 import { type ChosenStatus, LaggingStoreFault, type PlacedConsent } from './consents.ts';
-import { MissingEpochFault } from './faults.ts';
+import { MissingEpochFault } from './people.ts';
 import { openTestPeople } from './test/test-people.ts';
 
 const SCHEMA_ID = 7;

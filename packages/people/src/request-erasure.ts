@@ -6,10 +6,10 @@ import {
   IDENTITY_TYPES,
   type IdentityKind,
 } from '@playline/contracts';
-import { MissingEpochFault } from './faults.ts';
 import type { IdentityGraph } from './graph.ts';
 import type { ErasureGuards } from './guards.ts';
 import type { People } from './people.ts';
+import { MissingEpochFault } from './people.ts';
 
 /** `userId` has no type, so it means the id in every type and untyped: contract, "User id". */
 export const USER_KINDS: readonly IdentityKind[] = [...IDENTITY_TYPES, 'untyped'];

@@ -3,7 +3,6 @@ export * from './clickhouse-query.ts';
 export * from './clickhouse-rows.ts';
 export * from './connection-faults.ts';
 export * from './explain-fault.ts';
-export * from './reconnect.ts';
 export * from './store-fault.ts';
 export * from './store-fetch.ts';
 export * from './waits.ts';

@@ -1,5 +1,4 @@
-import type { Finding } from './partitions/log-finding.ts';
-import type { OffsetDecision } from './partitions/offset-decision.ts';
+import type { Finding, OffsetDecision } from './partitions/offset-decision.ts';
 import type { LogMark, StreamRecord } from './ports.ts';
 
 /** Present bounds of a partition: `start` inclusive, `end` exclusive. Some offsets between may have no record. */

@@ -15,12 +15,10 @@ import type { ChainMetrics } from './indexer-metrics.ts';
 import { NodePool, NodesFault } from './node-pool.ts';
 import { LetterPace, type SummaryNotice, toNoticeText } from './steps/block-summaries.ts';
 import { ChainIdentity } from './steps/chain-identity.ts';
-import { type ActivityBatch, makeBatches } from './steps/make-batches.ts';
+import { type ActivityBatch, makeBatches, planRange, type RangePlan } from './steps/make-batches.ts';
 import { NewTokens } from './steps/new-tokens.ts';
-import { planRange, type RangePlan } from './steps/plan-range.ts';
-import { RangeSize } from './steps/range-size.ts';
+import { RangeSize, readInTime, SmallerRangeFault } from './steps/range-size.ts';
 import { type Horizon, HorizonTracker } from './steps/read-horizon.ts';
-import { readInTime, SmallerRangeFault } from './steps/read-in-time.ts';
 
 export interface LaneOptions {
   readonly chain: IndexedChain;

@@ -1,7 +1,17 @@
-import type { AccountRecord, ProjectRole } from './account.ts';
-import { type AccountContext, assertMay, changeAccount, conflict } from './context.ts';
+import { toDone } from '../records/record-store.ts';
+import { type AccountRecord, findAnyInvited, type ProjectRole } from './account.ts';
+import {
+  type AccountContext,
+  assertMay,
+  changeAccount,
+  conflict,
+  findAccount,
+  forbidden,
+  linkNotGood,
+  nowOf,
+} from './context.ts';
 import { toRemoved } from './invitations.ts';
-import { type Role, roleIn } from './roles.ts';
+import { isAtMost, type Role, roleIn } from './roles.ts';
 
 /**
  * Sets the role of an account in a project; null removes it from the project. Owners change members of their project,
@@ -63,4 +73,60 @@ export function removeAccount(context: AccountContext, accountId: string): Promi
     assertMay(context, accounts, { action: 'accounts.remove', projectId: null });
     return toRemoved(account);
   });
+}
+
+/** Somebody who has an account, and the text of a link. */
+export interface Joining {
+  readonly text: string;
+  readonly accountId: string;
+}
+
+/**
+ * The invitation that an account may take. Null when the link is not valid, when it is a link to get back in, or when
+ * another account has begun to take it.
+ */
+export function findJoinable(
+  accounts: readonly AccountRecord[],
+  { text, accountId }: Joining,
+  nowAt: number,
+): AccountRecord | null {
+  const invited = findAnyInvited(accounts, text, nowAt);
+  if (invited === null || invited.state !== 'invited') return null;
+  const takenBy = invited.invitation?.takenBy ?? null;
+  return takenBy === null || takenBy === accountId ? invited : null;
+}
+
+/**
+ * Adds the roles of an invitation to an existing account. Where both have a role in one project, the stronger one
+ * stays. The account's sessions end. This takes three records. The first marks the invitation as taken by this account,
+ * so if the process dies in between, the link works for this account only and continues where it stopped.
+ * @throws PublicError RESOURCE_NOT_FOUND when the link is not valid for this account; AUTHENTICATION_ERROR when the
+ * account is not live
+ */
+export async function joinInvitation(context: AccountContext, joining: Joining): Promise<AccountRecord> {
+  const { accountId } = joining;
+  let invitedId = '';
+  await context.store.change((accounts) => {
+    const invited = findJoinable(accounts, joining, nowOf(context));
+    if (invited === null || invited.invitation === null) throw linkNotGood();
+    if (findAccount(accounts, accountId).state !== 'live') throw forbidden('The account is not live.');
+    invitedId = invited.id;
+    return { ...invited, invitation: { ...invited.invitation, takenBy: accountId } };
+  });
+  const joined = await changeAccount(context, accountId, (account, { accounts }) => {
+    const invited = findAccount(accounts, invitedId);
+    if (account.state !== 'live' || invited.invitation?.takenBy !== accountId) throw linkNotGood();
+    const isAdministrator = account.isAdministrator || invited.isAdministrator;
+    return { ...account, isAdministrator, roles: mergeRoles(account.roles, invited.roles) };
+  });
+  await context.store.change((accounts) => toRemoved(findAccount(accounts, invitedId)));
+  return toDone(joined);
+}
+
+function mergeRoles(own: readonly ProjectRole[], given: readonly ProjectRole[]): ProjectRole[] {
+  const better = given.filter(({ projectId, role }) => {
+    const standing = own.find((each) => each.projectId === projectId);
+    return standing === undefined || !isAtMost(role, standing.role);
+  });
+  return [...own.filter((each) => !better.some(({ projectId }) => projectId === each.projectId)), ...better];
 }

@@ -6,10 +6,9 @@ import {
   type Operation,
   type Parameter,
 } from '../operation.ts';
-import { placeholdersIn, toShellVariable } from '../placeholders.ts';
 import { createComponentSchemas, toSchema } from '../schemas.ts';
 import { allExamples, type DocsSource, keyOf } from '../source.ts';
-import { toValueWords } from '../values.ts';
+import { placeholdersIn, toShellVariable, toValueWords } from '../values.ts';
 import { toExampleList } from './example.ts';
 import { type HtmlValue, html, type Markup, toCodeSpans } from './html.ts';
 import { toMethod, toOperationLink } from './navigation.ts';

@@ -1,7 +1,7 @@
 import { host } from '../host.ts';
 import { createMessageId } from '../message.ts';
 import type { AudienceClient } from '../options.ts';
-import { attempt } from '../shelf.ts';
+import { attempt } from '../store.ts';
 
 /**
  * Times are epoch milliseconds by the wall clock: a session outlives the page, and a monotonic clock starts again with

@@ -2,8 +2,8 @@ import { pauseOrThrow, StoreFault } from '@playline/stores';
 import type { ErasureReceipt, ErasureRecords } from '../records.ts';
 import type { ErasureRows } from '../rows.ts';
 import { dropStaleBatches, type TargetBatches, type TargetBatchesOptions, withTargets } from './batches.ts';
-import { KnownKeys } from './closure.ts';
-import { type Survivors, toSurvivors } from './survivors.ts';
+import { type Survivors, toSurvivors } from './scrub.ts';
+import { KnownKeys } from './verify-receipt.ts';
 
 /** Replaced files stay for eight minutes. */
 const POLL_MS = 10_000;

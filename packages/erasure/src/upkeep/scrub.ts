@@ -1,9 +1,8 @@
 import { StoreFault } from '@playline/stores';
 import { enforceFences, type FenceEnforcer } from '../fences.ts';
 import type { ErasureRecords } from '../records.ts';
-import type { ErasureRows } from '../rows.ts';
+import type { ErasureRows, FoundRows } from '../rows.ts';
 import { dropStaleBatches, type TargetBatches, type TargetBatchesOptions, withTargets } from './batches.ts';
-import { type Survivors, toSurvivors } from './survivors.ts';
 
 /**
  * If more looks than this find something, it is a fault. Sweeps need three at most, because merges move rows; more
@@ -108,4 +107,19 @@ async function scrubBatch({ rows, signal, onSurvivors }: ScrubOptions, batches: 
     });
     for (const each of toSurvivors(await sweep)) swept.push(each);
   }
+}
+
+/** Rows that are left of erased people, by where they stand. No key: it is told to people. */
+export interface Survivors extends Pick<FoundRows, 'table' | 'column' | 'as' | 'environmentId'> {
+  readonly rows: number;
+}
+
+/** Adds up what was found of all people, in the order of the places. */
+export function toSurvivors(found: readonly Survivors[]): Survivors[] {
+  const sums = new Map<string, Survivors>();
+  for (const { table, column, as, environmentId, rows } of found) {
+    const name = `${table}.${column} ${as} ${environmentId}`;
+    sums.set(name, { table, column, as, environmentId, rows: rows + (sums.get(name)?.rows ?? 0) });
+  }
+  return [...sums].sort(([one], [other]) => (one < other ? -1 : 1)).map(([, sum]) => sum);
 }

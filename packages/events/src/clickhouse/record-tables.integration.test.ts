@@ -6,7 +6,7 @@ import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { addConsentRow, addRejectionRow } from '../consents/rows.ts';
 import { RowBuffer } from '../row/row-buffer.ts';
-import { openEventStore } from './event-store.ts';
+import { openEventStore } from './index.ts';
 
 const { signal } = new AbortController();
 const NOW_MS = Date.now();

@@ -11,7 +11,7 @@ import {
 } from '../audit/entries.ts';
 import type { IsFenced, LoggedPlace, RecordRows } from '../record-rows.ts';
 import type { RowBuffer } from '../row/row-buffer.ts';
-import { rowBytesMax, writeInt64, writeKey, writeString, writeTime, writeUInt16 } from '../row/row-bytes.ts';
+import { rowBytesMax, writeInt64, writeKey, writeString, writeTime, writeUInt16 } from '../row/row-buffer.ts';
 
 /**
  * Adds the row of `consent_log` for a change of a consent; `logged_at` is the record's own time, which the topic takes

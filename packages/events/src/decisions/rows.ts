@@ -1,7 +1,7 @@
 import { decisionWords, type IdentityDecisionRecord, ZERO_KEY } from '@playline/contracts';
 import type { IsFenced, RecordRows } from '../record-rows.ts';
 import type { RowBuffer } from '../row/row-buffer.ts';
-import { rowBytesMax, turnUuid, writeByte, writeInt64, writeKey, writeString, writeUInt16 } from '../row/row-bytes.ts';
+import { rowBytesMax, turnUuid, writeByte, writeInt64, writeKey, writeString, writeUInt16 } from '../row/row-buffer.ts';
 import type { LogPosition } from '../row/transcoder.ts';
 
 const OFFSET_BITS = 48n;

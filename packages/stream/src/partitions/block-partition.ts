@@ -1,15 +1,20 @@
 import { waitAtMost } from '@playline/stores';
 import type { StreamRecord } from '../ports.ts';
 import { addToBlock, type Block, createBlock, noteNamed, toIntent } from './block.ts';
-import type { BlockPartitionOptions } from './block-options.ts';
+import type { BlockPartitionOptions } from './block-writer.ts';
 import { BlockWriter } from './block-writer.ts';
 import { type CommitNote, type Intent, type IntentPolicy, KEEP_INTENTS, NO_NOTE } from './intent.ts';
 import { type LogMark, MarkTrail } from './log-mark.ts';
 import { Fenced } from './log-partition.ts';
-import { commitOffset, createOwnedPartition, type OwnedPartition, stopPartition } from './owned-partition.ts';
+import {
+  commitOffset,
+  createOwnedPartition,
+  type OwnedPartition,
+  Standstill,
+  stopPartition,
+} from './owned-partition.ts';
 import { Ownership, OwnershipOver } from './ownership.ts';
 import type { PartitionWorker } from './partition-worker.ts';
-import { Standstill } from './standstill.ts';
 
 /** One block is written while the next is filled; with more waiting, fetching only costs memory. */
 const BLOCKS_WAITING_MAX = 2;

@@ -1,12 +1,29 @@
-import { RetryableFault } from '../ports.ts';
+import { type BlockLimits, type BlockSink, type Producer, RetryableFault } from '../ports.ts';
 import { type Block, nameTry, settleBlock } from './block.ts';
-import type { BlockPartitionOptions } from './block-options.ts';
 import { sendDeadLetters } from './dead-letters.ts';
-import type { Hindrance } from './hindrance.ts';
-import type { OwnedPartition } from './owned-partition.ts';
-import type { Ownership } from './ownership.ts';
-import { ALARM_HOURS, hoursLeft } from './retention.ts';
+import type { IntentPolicy } from './intent.ts';
+import type { LogPartition } from './log-partition.ts';
+import type { Hindrance, OwnedPartition } from './owned-partition.ts';
+import type { Ownership, Waits } from './ownership.ts';
+import type { Reports } from './partition-worker.ts';
 import { retryLogOf } from './retry-log.ts';
+import { ALARM_HOURS, hoursLeft } from './stream-metrics.ts';
+
+/** What one partition of a block consumer works with. */
+export interface BlockPartitionOptions extends Reports {
+  log: LogPartition;
+  sink: BlockSink;
+  limits: BlockLimits;
+  deadLetters: Producer;
+  /** An intent is trusted for half of it, before the coordinator is asked again. */
+  sessionTimeoutMs: number;
+  /** Default: `KEEP_INTENTS`. Tests also use a policy without intents, to show that they detect doubled rows. */
+  intents?: IntentPolicy;
+  /** How long the log keeps records of a topic; null while that is not known. */
+  retentionMsOf?: (topic: string) => number | null;
+  /** Tests only: shorter waits between attempts, and before a partition that stopped is tried again. */
+  waits?: { attempt: Waits; standstill: Waits };
+}
 
 /** The step that dead letters name. A block consumer has only this one. */
 const TRANSFORM_STEP = 'transform';

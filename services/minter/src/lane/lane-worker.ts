@@ -4,7 +4,7 @@ import type { Logger } from '@playline/runtime';
 import { pause } from '@playline/stores';
 import type { PlacedRequest, SignerLane } from '../ports.ts';
 import type { AcceptedRequests } from '../steps/accept-requests.ts';
-import { LaneOver } from './lane-over.ts';
+import { LaneOver } from './lane-context.ts';
 import type { MintLane } from './mint-lane.ts';
 
 export interface LaneWorkerParts {

@@ -1,6 +1,5 @@
 export type { OpenFences } from './environment-fences.ts';
 export * from './event.ts';
-export * from './event-stream.ts';
 export * from './filter.ts';
 export * from './hub.ts';
 export { LIVE_LIMITS, type LiveLimits } from './limits.ts';

@@ -9,9 +9,8 @@ import {
   type TimeSpan,
   US_OF_MS,
 } from './activity-search.ts';
-import { askView } from './ask-view.ts';
+import { askView, readPages, SEARCH_MAX_MS } from './ask-view.ts';
 import type { Span } from './messages.ts';
-import { readPages, SEARCH_MAX_MS } from './read-pages.ts';
 
 export type { ActivityPlace } from './activity-search.ts';
 

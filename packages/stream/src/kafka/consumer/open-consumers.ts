@@ -4,8 +4,7 @@ import type { IntentPolicy } from '../../partitions/intent.ts';
 import { RecordPartition } from '../../partitions/record-partition.ts';
 import { createStreamMetrics } from '../../partitions/stream-metrics.ts';
 import type { BatchHandler, BlockLimits, BlockSink, Consumer, Producer } from '../../ports.ts';
-import type { GroupOptions } from './group-options.ts';
-import type { PartitionedOptions } from './partitioned-consumer.ts';
+import type { GroupOptions, PartitionedOptions } from './partitioned-consumer.ts';
 
 /** Loaded with the first consumer: processes that only write, or read without a group, do not need kafkajs. */
 async function createConsumer(options: PartitionedOptions) {

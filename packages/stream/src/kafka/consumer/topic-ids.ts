@@ -1,6 +1,6 @@
 import { createRequire } from 'node:module';
 import type { Cluster } from 'kafkajs';
-import { isAbortMarker } from '../batch-head.ts';
+import { isAbortMarker } from '../protocol.ts';
 import type { FetchedRecord } from './record-decoding.ts';
 import {
   decodeFetch,

@@ -9,12 +9,11 @@ import {
   UserError,
   Writer,
 } from '../broker-client.ts';
-import { guardConnections } from '../connection-guard.ts';
-import { connect, groupByLeader } from '../leaders.ts';
+import { connect, groupByLeader, guardConnections } from '../log/open-admin.ts';
 import { LATEST, NO_EPOCH } from '../protocol.ts';
 import { type BrokerTarget, toPlatformaticSecurity } from '../security.ts';
 import { toVerdict, type Verdict } from './broker-faults.ts';
-import type { EncodedBatch, Wire } from './wire.ts';
+import type { EncodedBatch, Wire } from './sender.ts';
 
 const PRODUCE_KEY = 0;
 const PRODUCE_VERSION = 9;
