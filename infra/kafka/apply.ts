@@ -4,8 +4,7 @@ import type { KafkaSecurity } from '@playline/runtime';
 import type { StoreFetch } from '@playline/stores';
 import { createRegistryAdmin, type RegistryAdmin } from '@playline/stream/kafka';
 import type { Admin, ITopicMetadata } from 'kafkajs';
-import { toAlteringClient, withAdmin } from './client.ts';
-import { awaitLeaders, readMetadata, retryTemporary } from './leaders.ts';
+import { awaitLeaders, readMetadata, retryTemporary, toAlteringClient, withAdmin } from './client.ts';
 import { allTopics } from './topics.ts';
 
 /** A Kafka cluster, a schema registry, and the options of the topics. */

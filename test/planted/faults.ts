@@ -20,9 +20,10 @@ export const FAULTS: readonly PlantedFault[] = [
   },
   {
     what: 'The gateway answers 200 when only the leader has the messages, so the loss of one broker loses them.',
-    file: 'packages/stream/src/kafka/producer/kafka-wire.ts',
+    file: 'packages/stream/src/kafka/producer/open-producer.ts',
     find: 'const ACKS_ALL = -1;',
     replace: 'const ACKS_ALL = 1;',
+    test: 'packages/stream/src/kafka/producer/produce-request.test.ts',
   },
   {
     what: 'Anyone with the publishable key of a game can erase its players, because erasures also accept that key.',
@@ -48,7 +49,7 @@ export const FAULTS: readonly PlantedFault[] = [
   },
   {
     what: 'A late event of an erased person is stored again.',
-    file: 'services/event-writer/src/steps/check-fences.ts',
+    file: 'services/event-writer/src/fences.ts',
     find: "if (head.someOwnKey(isErased)) return 'drop';",
     replace: "if (head.someOwnKey(isErased)) return 'keep';",
     test: 'services/event-writer/src/pipeline.test.ts',
@@ -94,7 +95,7 @@ export const FAULTS: readonly PlantedFault[] = [
   },
   {
     what: 'The rest of a block that was published in part is skipped after a restart, so transfers are missing.',
-    file: 'services/chain-indexer/src/steps/make-batches.ts',
+    file: 'services/chain-indexer/src/lane.ts',
     find: 'isPartial ? progress.block : progress.block + 1',
     replace: 'progress.block + 1',
     test: 'services/chain-indexer/src/lane.test.ts',

@@ -1,25 +1,31 @@
 export * from './accounts/account.ts';
 export { type AccountContext, linkNotGood } from './accounts/context.ts';
-export * from './accounts/credentials.ts';
 export {
   acceptFirstLink,
   acceptInvitation,
   createFirstAdministrator,
+  disableAccount,
+  enableAccount,
   FIRST_LINK_LIFETIME_S,
   findInvited,
+  findJoinable,
   INVITATION_MS,
   type Invitation,
   type Invited,
   invite,
   isFirstLink,
   issueFirstLink,
+  type Joining,
+  joinInvitation,
   type NewCredentials,
   type NewPerson,
+  removeAccount,
   resetAccess,
   revokeInvitation,
+  setAdministrator,
+  setRole,
 } from './accounts/invitations.ts';
 export { normalizeLogin, toLogin, toPersonName, toReturnPath } from './accounts/login.ts';
-export * from './accounts/members.ts';
 export type { OneTimeTexts, PurposeAndText } from './accounts/one-time-texts.ts';
 export * from './accounts/open-id.ts';
 export * from './accounts/passkeys.ts';

@@ -4,6 +4,5 @@ export * from './find-faults.ts';
 export { toCommand, toSizeText } from './formats/text.ts';
 export * from './operation.ts';
 export { type HtmlValue, html, type Markup, toCodeSpans } from './pages/html.ts';
-export * from './routes.ts';
 export * from './source.ts';
 export { CURSOR_OF, placeholderOf, toShellVariable } from './values.ts';

@@ -5,7 +5,5 @@ export * from './places/tables.ts';
 export * from './records.ts';
 export * from './rows.ts';
 export * from './upkeep/batches.ts';
-export * from './upkeep/expired-logs.ts';
-export * from './upkeep/remove-from-disk.ts';
 export * from './upkeep/scrub.ts';
 export * from './upkeep/verify-receipt.ts';

@@ -1,8 +1,6 @@
 export * from './audit/entries.ts';
 export * from './columns.ts';
-export * from './consents/rows.ts';
 export * from './cookbook/index.ts';
-export * from './decisions/rows.ts';
 export * from './record-rows.ts';
 export { createRowPlan, type RowPlan } from './row/plan.ts';
 export { RowBuffer } from './row/row-buffer.ts';

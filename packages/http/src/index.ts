@@ -1,7 +1,5 @@
-export * from './admin-server.ts';
 export * from './app.ts';
 export * from './bytes-in-flight.ts';
-export * from './content.ts';
 export { Deadlines } from './deadlines.ts';
 export * from './exchange.ts';
 export * from './read-body.ts';

@@ -4,8 +4,6 @@ export { type Attribute, DISPLAY_TYPES, type TokenMetadata } from './bodies/meta
 export * from './bodies/refresh-bodies.ts';
 export { isReferenceId, REFERENCE_CODE_POINTS_MAX } from './bodies/values.ts';
 export * from './claims.ts';
-export * from './cursor.ts';
-export * from './logs.ts';
 export * from './states.ts';
 export * from './store.ts';
 export * from './view.ts';

@@ -1,8 +1,7 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import fc from 'fast-check';
 import { afterAll, describe, expect, it } from 'vitest';
-import { rebuildConsents } from './catch-up-consents.ts';
-import { isLater, type PlacedConsent } from './consents.ts';
+import { isLater, type PlacedConsent, rebuildConsents } from './consents.ts';
 import type { People } from './people.ts';
 import { MissingEpochFault } from './people.ts';
 import { openRedisPeople } from './redis/index.ts';

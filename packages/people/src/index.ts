@@ -1,4 +1,3 @@
-export * from './catch-up-consents.ts';
 export * from './consents.ts';
 export * from './graph.ts';
 export * from './guards.ts';
@@ -8,6 +7,4 @@ export * from './identities/keyer.ts';
 export * from './identities/placeholders.ts';
 export * from './identities/steps.ts';
 export * from './people.ts';
-export * from './person.ts';
 export * from './rebuild.ts';
-export * from './request-erasure.ts';

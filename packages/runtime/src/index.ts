@@ -1,6 +1,5 @@
 export * from './config.ts';
 export * from './connection-settings.ts';
-export * from './connections.ts';
 export * from './deployment-settings.ts';
 export * from './logger.ts';
 export * from './metrics.ts';

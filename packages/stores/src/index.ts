@@ -1,6 +1,4 @@
-export * from './batches.ts';
 export * from './clickhouse-query.ts';
-export * from './clickhouse-rows.ts';
 export * from './connection-faults.ts';
 export * from './explain-fault.ts';
 export * from './store-fault.ts';

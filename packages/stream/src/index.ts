@@ -1,11 +1,14 @@
-export type {
-  AtomicPublisher,
-  GroupOffsets,
-  GroupPartition,
-  LogBounds,
-  LogReader,
-  LogSection,
-  PlacedRecord,
+export {
+  type AtomicPublisher,
+  awaitDecided,
+  type GroupOffsets,
+  type GroupPartition,
+  isTakenOver,
+  type LogBounds,
+  type LogReader,
+  type LogSection,
+  OpenTransactionFault,
+  type PlacedRecord,
 } from './log.ts';
 export { toPartition } from './murmur2.ts';
 export { toBlockToken } from './partitions/block.ts';
@@ -25,10 +28,11 @@ export {
   type ReplacedRange,
   toFindingText,
 } from './partitions/offset-decision.ts';
-export { createStoreCalls, type StoreCalls } from './partitions/store-calls.ts';
 export {
   createNameNotes,
+  createStoreCalls,
   type NameNotes,
+  type StoreCalls,
   type StoreFoldingOptions,
   type StoreOnceOptions,
   storeFolding,
@@ -36,4 +40,3 @@ export {
   type TokenRows,
 } from './partitions/store-once.ts';
 export * from './ports.ts';
-export { awaitDecided, isTakenOver, OpenTransactionFault } from './transactions.ts';

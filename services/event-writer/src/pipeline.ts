@@ -50,18 +50,18 @@ import {
   type StreamRecord,
   sendDeadLetters,
 } from '@playline/stream';
+import { createCheckFences } from './fences.ts';
 import {
   type BlockParts,
   type BlockReaders,
   type BlockStep,
   createBlockReaders,
   createBufferPool,
+  createWriteRows,
   type FramedRecord,
   framedSchemaIdOf,
   UNFRAMED,
 } from './steps/block-step.ts';
-import { createCheckFences } from './steps/check-fences.ts';
-import { createWriteRows } from './steps/write-rows.ts';
 
 /** Raised when the same record gives other rows. */
 const TRANSFORM_VERSION = 1;

@@ -4,7 +4,7 @@ import type { ConsentRecord, RejectionRecord } from '@playline/contracts';
 import { createTables, testStores } from '@playline/testkit';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { addConsentRow, addRejectionRow } from '../consents/rows.ts';
+import { addConsentRow, addRejectionRow } from '../record-rows.ts';
 import { RowBuffer } from '../row/row-buffer.ts';
 import { openEventStore } from './index.ts';
 

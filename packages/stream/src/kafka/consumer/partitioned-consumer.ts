@@ -20,11 +20,10 @@ import type { Consumer } from '../../ports.ts';
 import { type BrokerTarget, toKafkajsSecurity } from '../security.ts';
 import { BUSY_WAIT_MS, FetchPace } from './fetch-pace.ts';
 import { examinePartitions, openGeneration } from './generation.ts';
-import { type ConsumerGroup, type FetchedBatch, onMembership } from './kafkajs-overrides.ts';
+import { type ConsumerGroup, createSocketFactory, type FetchedBatch, onMembership } from './kafkajs-overrides.ts';
 import { createAskEnds, createPartitionCheck } from './log-ends.ts';
 import { createLogView, type LogView } from './log-view.ts';
 import { type FetchedRecord, toStreamRecord } from './record-decoding.ts';
-import { createSocketFactory } from './response-socket.ts';
 
 /** Options of every consumer of a group. */
 export interface GroupOptions extends BrokerTarget {

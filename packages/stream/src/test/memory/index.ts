@@ -1,6 +1,6 @@
 import type { Logger, Metrics } from '@playline/runtime';
+import type { BlockPartitionOptions } from '../../partitions/block-partition.ts';
 import { BlockPartition } from '../../partitions/block-partition.ts';
-import type { BlockPartitionOptions } from '../../partitions/block-writer.ts';
 import type { WhenExpired } from '../../partitions/guarded-partition.ts';
 import { type IntentPolicy, parseRead } from '../../partitions/intent.ts';
 import type { LogPartition } from '../../partitions/log-partition.ts';
