@@ -8,7 +8,7 @@ import { FetchOver } from './fetch-pace.ts';
 import type { FetchedRecords } from './record-decoding.ts';
 
 /**
- * Five of the changes to kafkajs 2.2.4. The others are in aborted-records.ts, fetch-pace.ts, ../kafkajs-clock.ts,
+ * Five of the changes to kafkajs 2.2.4. The others are in fetch-pace.ts, ../kafkajs-clock.ts,
  * record-decoding.ts and topic-id-wire.ts. They depend on its source, so its version is pinned, and
  * each change has a contract test that fails when that source differs.
  *
