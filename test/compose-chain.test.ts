@@ -7,7 +7,7 @@ import { parseConfig } from '@playline/runtime';
 import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
 import type { z } from 'zod';
-import { makeSignerKeys } from '../infra/local/signer-keys.ts';
+import { makeSignerKeys } from '../infra/local/secrets.ts';
 
 interface Container {
   readonly environment?: Readonly<Record<string, string>>;

@@ -13,7 +13,7 @@ import { parseConfig } from '@playline/runtime';
 import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
 import { z } from 'zod';
-import { makeSignerKeys, signerPublicKeyOf } from '../infra/local/signer-keys.ts';
+import { makeSignerKeys, signerPublicKeyOf } from '../infra/local/secrets.ts';
 
 const read = (path: string) => readFileSync(new URL(`../${path}`, import.meta.url), 'utf8');
 const exists = (path: string) => existsSync(new URL(`../${path}`, import.meta.url));

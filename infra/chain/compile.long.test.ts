@@ -1,8 +1,7 @@
 import { type Abi, parseAbi, toEventSignature, toFunctionSignature } from 'viem';
 import { expect, it } from 'vitest';
 import { compileAll, findDifferent } from './compile.ts';
-import { type ContractName, readContract } from './contracts.ts';
-import { SIGNATURES } from './signatures.ts';
+import { type ContractName, readContract, SIGNATURES } from './contracts.ts';
 
 /** Everything of an item that affects how a call or a log is encoded, as text. */
 function toTexts(abi: Abi): string[] {

@@ -1,8 +1,14 @@
 export { type AnvilOptions, anvilArguments, anvilProgram, setClock } from './anvil.ts';
 export { type BlockMaker, type BlockMakerOptions, openBlockMaker } from './block-maker.ts';
-export { type CompiledContract, type ContractName, type DemoPlace, readContract, readDemoPlaces } from './contracts.ts';
+export {
+  type CompiledContract,
+  type ContractName,
+  type DemoPlace,
+  readContract,
+  readDemoPlaces,
+  SIGNATURES,
+} from './contracts.ts';
 export { ADMIN, CHAIN_ID, type DemoContract } from './demo.ts';
 export { admitSigner, type DemoAddresses, deployDemo, ROLES } from './deploy-demo.ts';
 export { callRpc, callRpcs } from './rpc.ts';
-export { SIGNATURES } from './signatures.ts';
 export { saveState } from './state-file.ts';

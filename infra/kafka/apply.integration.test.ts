@@ -5,8 +5,7 @@ import { createRegistryAdmin } from '@playline/stream/kafka';
 import { testStores, until } from '@playline/testkit';
 import kafkajs, { type Admin } from 'kafkajs';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { applyTopics } from './apply.ts';
-import { dropTopics } from './drop.ts';
+import { applyTopics, dropTopics } from './apply.ts';
 import { mendKafkaTimer } from './timer.ts';
 import { allTopics } from './topics.ts';
 

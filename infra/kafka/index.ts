@@ -1,4 +1,3 @@
-export { applyTopics, type TopicsApplied, type TopicsTarget } from './apply.ts';
-export { dropTopics } from './drop.ts';
+export { applyTopics, dropTopics, type TopicsApplied, type TopicsTarget } from './apply.ts';
 export { mendKafkaTimer } from './timer.ts';
 export { allTopics } from './topics.ts';

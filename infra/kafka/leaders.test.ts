@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { awaitLeaders, readMetadata, retryTemporary } from './leaders.ts';
+import { awaitLeaders, readMetadata, retryTemporary } from './client.ts';
 
 const refusing = (times: number, fault: Error) => {
   const state = { asked: 0 };

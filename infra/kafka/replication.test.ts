@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { chooseReplication, raiseInsync, toNotices, toWarning } from './replication.ts';
+import { chooseReplication, raiseInsync, toNotices, toWarning } from './apply.ts';
 
 const replication = fc
   .integer({ min: 1, max: 5 })

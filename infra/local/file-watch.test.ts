@@ -2,8 +2,8 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { until } from '@playline/testkit';
 import { expect, onTestFinished, test } from 'vitest';
-import { openFileWatch } from './file-watch.ts';
 import { writePrivateFile } from './private-file.ts';
+import { openFileWatch } from './stack.ts';
 import { testPlaces } from './test/places.ts';
 
 test('a replaced file is reported, also when it was replaced before the first check or did not exist yet', async () => {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { chainSettings } from './chain-settings.ts';
+import { chainSettings } from './chain.ts';
 import { addressesOf, serviceOf } from './services.ts';
 
 describe('what the stack file says about services', () => {

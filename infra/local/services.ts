@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { TOPICS, type Topic } from '@playline/contracts';
-import { servedChainsOf } from './chain-settings.ts';
+import { servedChainsOf } from './chain.ts';
 import { assertReady } from './http-probe.ts';
 import type { ProcessSpec } from './keeper.ts';
 import { logFileOf, type Places } from './places.ts';

@@ -2,8 +2,8 @@ import { spawnSync } from 'node:child_process';
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
+import { configMistakes, leftOutSentence } from './commands/start.ts';
 import { CHECKOUT } from './places.ts';
-import { configMistakes, leftOutSentence } from './settings.ts';
 import { storeEnvironment } from './store-environment.ts';
 import { testPlaces } from './test/places.ts';
 

@@ -1,7 +1,7 @@
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import type { DemoContract } from '../chain/demo.ts';
-import type { ServedChain } from './chain-settings.ts';
+import type { ServedChain } from './chain.ts';
 import type { Places } from './places.ts';
 import { readJsonFile, writePrivateFile } from './private-file.ts';
 import type { Account } from './security.ts';

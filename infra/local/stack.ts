@@ -1,7 +1,9 @@
+import { type FSWatcher, statSync, watch } from 'node:fs';
+import { dirname } from 'node:path';
 import { findAnvilMistake } from '../chain/anvil.ts';
 import { insideAddresses, type StackAddresses, securedAddresses } from './addresses.ts';
+import { chainSettings, signingSettings } from './chain.ts';
 import { type ChainPart, openChainPart } from './chain-part.ts';
-import { chainSettings, signingSettings } from './chain-settings.ts';
 import { openChildrenFile } from './children.ts';
 import { clickhouseSpec } from './clickhouse.ts';
 import { type Condition, removeConditions, writeConditions } from './condition.ts';
@@ -14,7 +16,6 @@ import {
   openIdentities,
   readDemoKeys,
 } from './deployment.ts';
-import { type FileWatch, openFileWatch } from './file-watch.ts';
 import type { Java } from './java.ts';
 import { kafkaSpec } from './kafka.ts';
 import { type Keeper, type KeeperEvents, keepRunning, NotReadyError, type ProcessSpec } from './keeper.ts';
@@ -29,7 +30,7 @@ import { createSecurity, type StackSecurity, securitySettings } from './security
 import { addressesOf, assertServicesExist, SERVICES, type ServiceEntry, serviceSpec, servicesFor } from './services.ts';
 import { removeStackFile, type StackFile, sharedSettingsOf, writeStackFile } from './stack-file.ts';
 import type { Stack, StackOptions } from './stack-options.ts';
-import { brokersOf, portNamesFor } from './stack-ports.ts';
+import { brokersOf, portNamesFor } from './stack-options.ts';
 import { startRelays } from './tls-relays.ts';
 
 /** Ready within this, or not before Redis is rebuilt. */
@@ -339,4 +340,49 @@ function withUsableChain(options: StackOptions): { options: StackOptions; missin
   const sentence = `The chain is left out, and with it ${without}: ${mistake.what}. ${mistake.mend}.`;
   options.say?.(sentence);
   return { options: { ...options, chain: false }, missing: [sentence] };
+}
+
+/**
+ * How often the file is checked without a notification: some file systems send none. A command that changed a key then
+ * waits this long until the stack file has followed.
+ */
+const POLL_MS = 2_000;
+
+interface FileWatch {
+  close(): void;
+}
+
+/**
+ * Calls back when a file was replaced, also when that happened before the first check. Notifications of the folder only
+ * say when to check: the file's times decide.
+ */
+export function openFileWatch(path: string, onChange: () => void): FileWatch {
+  let seen = '';
+  const check = () => {
+    const stat = statSync(path, { throwIfNoEntry: false, bigint: true });
+    const now = stat === undefined ? '' : `${stat.ino} ${stat.mtimeNs}`;
+    if (now === seen) return;
+    seen = now;
+    onChange();
+  };
+  const notified = watchFolder(dirname(path), check);
+  const timer = setInterval(check, POLL_MS).unref();
+  // Not at once: the caller has no handle to close yet.
+  const first = setImmediate(check).unref();
+  return {
+    close: () => {
+      clearInterval(timer);
+      clearImmediate(first);
+      notified?.close();
+    },
+  };
+}
+
+/** Null where the system refuses, as when it has no watches left: the file is checked all the same. */
+function watchFolder(folder: string, onEvent: () => void): FSWatcher | null {
+  try {
+    return watch(folder, { persistent: false }, onEvent).on('error', () => {});
+  } catch {
+    return null;
+  }
 }

@@ -4,7 +4,7 @@ import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js';
 import { describe, expect, it } from 'vitest';
 import { parseSubject } from '../../services/gateway/src/audience-routes.ts';
 import { createGatewayDocs } from '../../services/gateway/src/docs/source.ts';
-import { parseWantedConsent } from '../../services/gateway/src/routes/tracking-consent/handler.ts';
+import { parseWantedConsent } from '../../services/gateway/src/audience-routes.ts';
 import { ODD_PLACES, ODD_VALUES, oddMessage } from '../../services/gateway/src/scan/test/odd-values.ts';
 import { SAMPLE_KINDS, sampleMessage } from '../../services/gateway/src/scan/test/sample-messages.ts';
 import { openGateway } from '../../services/gateway/src/test/open-gateway.ts';

@@ -73,7 +73,7 @@ it('every system table of ClickHouse that keeps statements or error texts is reg
   const gaps = findNameGaps(
     real.map(({ name }) => name),
     SYSTEM_PLACES,
-    { what: 'system table', file: 'system.ts' },
+    { what: 'system table', file: 'place.ts' },
   );
   expect(gaps).toEqual([]);
 });

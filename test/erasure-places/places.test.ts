@@ -95,7 +95,7 @@ describe('the list of places', () => {
   });
 
   it('has every topic, dead-letter topics included', () => {
-    const of = { what: 'topic', file: 'topics.ts' };
+    const of = { what: 'topic', file: 'place.ts' };
     expect(
       findNameGaps(
         allTopics().map(({ name }) => name),
@@ -123,7 +123,7 @@ describe('the list of places', () => {
       .flatMap((line) => /^\| (`[^|]+) \|/.exec(line)?.[1]?.match(/[^`, ][^`]*(?=`)/g) ?? []);
     expect(families.length).toBeGreaterThan(15);
     // The page leaves out the keys of rate limits, because a rebuild does not restore them.
-    expect(findNameGaps([...families, 'rate:<id>'], REDIS_PLACES, { what: 'Redis family', file: 'redis.ts' })).toEqual(
+    expect(findNameGaps([...families, 'rate:<id>'], REDIS_PLACES, { what: 'Redis family', file: 'place.ts' })).toEqual(
       [],
     );
   });

@@ -18,10 +18,8 @@ const ENTRANCES = {
   gateway: [
     'packages/http/src/app.ts',
     'services/gateway/src/authorise.ts',
-    'services/gateway/src/bytes-in-flight.ts',
     'services/gateway/src/metrics.ts',
     'services/gateway/src/publish.ts',
-    'services/gateway/src/rate-limits/failed-keys.ts',
     'services/gateway/src/rate-limits/message-limit.ts',
     'services/gateway/src/rejections.ts',
     'services/gateway/src/routes/messages/handler.ts',

@@ -20,9 +20,10 @@ export const FAULTS: readonly PlantedFault[] = [
   },
   {
     what: 'The gateway answers 200 when only the leader has the messages, so the loss of one broker loses them.',
-    file: 'packages/stream/src/kafka/producer/kafka-wire.ts',
+    file: 'packages/stream/src/kafka/producer/open-producer.ts',
     find: 'const ACKS_ALL = -1;',
     replace: 'const ACKS_ALL = 1;',
+    test: 'packages/stream/src/kafka/producer/produce-request.test.ts',
   },
   {
     what: 'Anyone with the publishable key of a game can erase its players, because erasures also accept that key.',
@@ -35,7 +36,7 @@ export const FAULTS: readonly PlantedFault[] = [
   },
   {
     what: 'ClickHouse drops the block of one partition as a copy of the block of another one.',
-    file: 'packages/stream/src/partitions/block-token.ts',
+    file: 'packages/stream/src/partitions/block.ts',
     find: 'const { topic, partition, firstTimestampMs = 0, transformVersion, logDecidedAtMs } = block;',
     replace: 'const { topic, firstTimestampMs = 0, transformVersion, logDecidedAtMs } = block;\n  const partition = 0;',
     test: 'services/event-writer/src/pipeline.test.ts',
@@ -48,7 +49,7 @@ export const FAULTS: readonly PlantedFault[] = [
   },
   {
     what: 'A late event of an erased person is stored again.',
-    file: 'services/event-writer/src/steps/check-fences.ts',
+    file: 'services/event-writer/src/fences.ts',
     find: "if (head.someOwnKey(isErased)) return 'drop';",
     replace: "if (head.someOwnKey(isErased)) return 'keep';",
     test: 'services/event-writer/src/pipeline.test.ts',
@@ -94,7 +95,7 @@ export const FAULTS: readonly PlantedFault[] = [
   },
   {
     what: 'The rest of a block that was published in part is skipped after a restart, so transfers are missing.',
-    file: 'services/chain-indexer/src/steps/plan-range.ts',
+    file: 'services/chain-indexer/src/lane.ts',
     find: 'isPartial ? progress.block : progress.block + 1',
     replace: 'progress.block + 1',
     test: 'services/chain-indexer/src/lane.test.ts',
@@ -107,9 +108,10 @@ export const FAULTS: readonly PlantedFault[] = [
   },
   {
     what: 'Activities get times below the published watermark, so clients that follow a feed never see them.',
-    file: 'services/activity-writer/src/steps/assign-times.ts',
+    file: 'services/activity-writer/src/steps/timed-block.ts',
     find: 'const after = Math.max(from.last, from.watermark);',
     replace: 'const after = from.last;',
+    test: 'services/activity-writer/src/steps/assign-times.test.ts',
   },
   {
     what: 'A mint request takes no claim on its reference id, so a repeated request is accepted twice.',

@@ -3,7 +3,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
-import { startLocalStores } from '../../packages/testkit/src/stores-local.ts';
+import { startLocalStores } from '../../packages/testkit/src/global-setup.ts';
 import { command, EXIT, endWith, UsageError } from '../../services/operator/src/command.ts';
 import { runMeasure } from '../measure.ts';
 import { FAULTS, type PlantedFault } from './faults.ts';

@@ -18,7 +18,7 @@
 -- instead of 64: a query for a few rows unpacks a block of each column around each of them. Parts are merged about ten at a time,
 -- and parts below 128 MiB stay in one file (infra/decisions/0011). An insert is acknowledged when it is on the disk
 -- (infra/decisions/0014). A block takes one deduplication token for each partition it has rows of, up to three months of event
--- times, and the tokens of ten minutes of blocks must fit (block-settings.ts of @playline/runtime).
+-- times, and the tokens of ten minutes of blocks must fit (deployment-settings.ts of @playline/runtime).
 CREATE TABLE IF NOT EXISTS events
 (
     environment_id LowCardinality(String) COMMENT 'Environment the message was sent to',

@@ -13,7 +13,7 @@ import { findMissingParts, installLine } from '../machine.ts';
 import type { Places } from '../places.ts';
 import { givenPort, isPortFree, portVariableOf } from '../ports.ts';
 import { SERVICES } from '../services.ts';
-import { portNamesFor } from '../stack-ports.ts';
+import { portNamesFor } from '../stack-options.ts';
 import { judge, readStatus } from '../status.ts';
 import { findSupervisor } from '../supervisor.ts';
 

@@ -2,8 +2,8 @@ import { randomUUID } from 'node:crypto';
 import { testStores } from '@playline/testkit';
 import { Redis } from 'ioredis';
 import { afterAll, describe, expect, it } from 'vitest';
-import type { OneTimeTexts, OpenSessions, Sessions } from './accounts/index.ts';
 import { hashToken } from './accounts/one-time-texts.ts';
+import type { OneTimeTexts, OpenSessions, Sessions } from './index.ts';
 import { openRedisSessions } from './redis/index.ts';
 import { createMemorySessions } from './test/memory-sessions.ts';
 

@@ -1,4 +1,5 @@
-import type { AnswerSpec, HeaderSpec } from './operation.ts';
+import { ERRORS, type ErrorCode } from '@playline/errors';
+import { type AnswerSpec, type ExampleAnswer, errorPath, type HeaderSpec } from './operation.ts';
 
 const TRACE: HeaderSpec = {
   name: 'x-trace-id',
@@ -45,3 +46,49 @@ export function createRateLimitHeaders(units: string, cost: string): HeaderSpec[
 /** The answers with further header fields, which all of them have. */
 export const withHeaders = (answers: readonly AnswerSpec[], headers: readonly HeaderSpec[]): AnswerSpec[] =>
   answers.map((spec) => ({ ...spec, headers: [...spec.headers, ...headers] }));
+
+/** Trace of the example in the W3C recommendation "Trace Context". */
+export const EXAMPLE_TRACE_ID = '4bf92f3577b34da6a3ce929d0e0e4736';
+
+export const JSON_TYPE = { 'content-type': 'application/json' };
+
+/** Formats a body as a reader would type it. */
+export const toText = (body: unknown): string => JSON.stringify(body, null, 2);
+
+/** What an envelope contains besides its code. */
+export interface EnvelopeRest {
+  /** Without it the catalogue's message is used. */
+  message?: string;
+  details?: Record<string, unknown> | null;
+  headers?: Readonly<Record<string, string>>;
+}
+
+/** The answer with an envelope. */
+export function envelope(
+  { publicUrl }: { readonly publicUrl: string },
+  code: ErrorCode,
+  { message, details = null, headers = {} }: EnvelopeRest = {},
+): ExampleAnswer {
+  const entry = ERRORS[code];
+  return {
+    status: entry.status,
+    headers: { ...JSON_TYPE, 'x-trace-id': EXAMPLE_TRACE_ID, ...headers },
+    body: {
+      message: message ?? entry.message,
+      link: publicUrl + errorPath(code),
+      trace_id: EXAMPLE_TRACE_ID,
+      code,
+      details,
+    },
+  };
+}
+
+/** An answer that is no error. */
+export function success(
+  status: number,
+  body: ExampleAnswer['body'],
+  headers: Readonly<Record<string, string>> = {},
+): ExampleAnswer {
+  const type: Record<string, string> = body === null ? {} : JSON_TYPE;
+  return { status, headers: { ...type, 'x-trace-id': EXAMPLE_TRACE_ID, ...headers }, body };
+}

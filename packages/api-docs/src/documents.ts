@@ -1,16 +1,16 @@
 import { readFileSync } from 'node:fs';
-import { toCollection } from './formats/collection.ts';
-import { toLlmsText } from './formats/llms.ts';
+import { ERRORS } from '@playline/errors';
 import { toOpenApi } from './formats/openapi.ts';
-import type { Operation } from './operation.ts';
-import { createCodePages } from './pages/code-pages.ts';
+import { toAnswerText, toCommand } from './formats/text.ts';
+import { type Example, type ExampleRequest, errorPath, type Operation, type Parameter } from './operation.ts';
 import { toExamplePair } from './pages/example.ts';
 import { type HtmlValue, html, toCodeSpans } from './pages/html.ts';
 import { toOperationLink } from './pages/navigation.ts';
 import { createArticlePage, toPage, toTop } from './pages/page.ts';
-import { createReferencePage } from './pages/reference.ts';
+import { createCodePages, createReferencePage } from './pages/reference.ts';
 import { toTryForm } from './pages/try-form.ts';
-import { articlePath, type DocsSource } from './source.ts';
+import { allExamples, articlePath, type DocsSource, errorCodesOf, type PartCodes, partCodePath } from './source.ts';
+import { placeholdersIn, toValueWords } from './values.ts';
 
 /** One file of the documentation, as its path serves it. */
 export interface Document {
@@ -137,4 +137,236 @@ ${guess}
 <li><a href="${top}docs/errors">Error codes</a>: what they mean and what to do</li>
 </ul>`;
   return toPage(source, { title: 'There is no such page', path, content });
+}
+
+const SCHEMA = 'https://schema.getpostman.com/json/collection/v2.1.0/collection.json';
+
+/**
+ * Creates a collection for Postman, Bruno and others that can import it: a folder for each operation, a request for
+ * each example.
+ */
+function toCollection(source: DocsSource): Record<string, unknown> {
+  const { title, publicUrl, operations, nowhere } = source;
+  const variable = (key: string, value: string) => ({ key, value, type: 'string' });
+  return {
+    info: {
+      name: title,
+      description: `${toKeyWords(source)}Errors are explained at ${publicUrl}/docs.`,
+      schema: SCHEMA,
+    },
+    variable: [
+      variable('baseUrl', publicUrl),
+      ...placeholdersIn(source, allExamples(source)).map((one) => variable(one.replaceAll(/[{}]/g, ''), '')),
+    ],
+    item: [
+      ...operations.map(({ summary, description, examples }) => ({
+        name: summary,
+        description: description.join('\n\n'),
+        item: examples.filter(isUsual).map(toItem),
+      })),
+      { name: 'No operation', item: nowhere.map(toItem) },
+    ],
+  };
+}
+
+const COUNTS = ['', ' ', ' two ', ' three ', ' four '];
+
+/** The first thing that a reader must do: set the keys. */
+function toKeyWords({ keys }: DocsSource): string {
+  if (keys.length === 0) return '';
+  const count = COUNTS[keys.length] ?? ' ';
+  return `Set the${count}key${keys.length === 1 ? '' : 's'} in the variables of the collection. `;
+}
+
+/** False for examples of situations that a reader cannot bring about, such as a service that has lost its stores. */
+const isUsual = ({ situation }: Example): boolean => situation === undefined;
+
+function toItem({ title, request, answer }: Example) {
+  const sent = toRequest(request);
+  const body = answer.body === null ? '' : JSON.stringify(answer.body, null, 2);
+  const response = {
+    name: `Answer ${answer.status}`,
+    originalRequest: sent,
+    code: answer.status,
+    header: toHeaders(answer.headers),
+    body,
+  };
+  return { name: title, request: sent, response: [response] };
+}
+
+/** Placeholders need no change: they are already spelled as variables of this format. */
+function toRequest({ method, target, headers, body }: ExampleRequest) {
+  const [path = '', query] = target.split('?');
+  return {
+    method,
+    header: toHeaders(headers),
+    ...(body === null ? {} : { body: { mode: 'raw', raw: body, options: { raw: { language: 'json' } } } }),
+    url: {
+      raw: `{{baseUrl}}${target}`,
+      host: ['{{baseUrl}}'],
+      path: path.split('/').slice(1),
+      ...(query === undefined
+        ? {}
+        : { query: [...new URLSearchParams(query)].map(([key, value]) => ({ key, value })) }),
+    },
+  };
+}
+
+const toHeaders = (headers: Readonly<Record<string, string>>) =>
+  Object.entries(headers).map(([key, value]) => ({ key, value }));
+
+/** The whole interface as one text for language models: https://llmstxt.org. */
+function toLlmsText(source: DocsSource): string {
+  const { publicUrl, title, about, notes, operations, partCodes, nowhere, articles } = source;
+  const sections = [
+    `# ${title}`,
+    `> ${about}`,
+    [`Base address: ${publicUrl}`, ...notes].join('\n'),
+    [
+      '## Documents',
+      '',
+      `- [OpenAPI 3.1](${publicUrl}/openapi.json): every operation and schema`,
+      `- [Collection](${publicUrl}/collection.json): every example as a request, for Postman and Bruno`,
+      `- [Reference](${publicUrl}/docs/reference): the same to read and try in a browser`,
+      ...articles.map((article) => `- [${article.title}](${publicUrl}${articlePath(article)}): ${article.summary}`),
+    ].join('\n'),
+    ...operations.map((operation) => toSection(operation, publicUrl)),
+    toErrors(source),
+    ...(partCodes === null ? [] : [toPartCodes(partCodes, publicUrl)]),
+    ['## Requests that reach no operation', ...nowhere.map((example) => toExample(example, publicUrl))].join('\n\n'),
+  ];
+  return `${sections.join('\n\n')}\n`;
+}
+
+function toSection(operation: Operation, publicUrl: string): string {
+  const { method, path, summary, description, answers, examples } = operation;
+  const parameters = operation.parameters.map(toParameter);
+  return [
+    `## ${summary}: ${method} ${path}`,
+    ...description,
+    ...(parameters.length === 0 ? [] : [parameters.join('\n')]),
+    answers.map(({ status, codes, description: words }) => `- ${[status, ...codes].join(' ')}: ${words}`).join('\n'),
+    ...examples.map((example) => toExample(example, publicUrl)),
+  ].join('\n\n');
+}
+
+function toParameter(parameter: Parameter): string {
+  const { name, required, description, schema } = parameter;
+  const facts = [parameter.in, required ? 'required' : 'optional', ...toValueWords(schema)];
+  return `- \`${name}\` (${facts.join(', ')}): ${description}`;
+}
+
+function toExample(example: Operation['examples'][number], publicUrl: string): string {
+  const { title, answer } = example;
+  return `### ${title}\n\n\`\`\`sh\n${toCommand(example, publicUrl)}\n\`\`\`\n\n\`\`\`http\n${toAnswerText(answer)}\n\`\`\``;
+}
+
+function toErrors(source: DocsSource): string {
+  const lines = errorCodesOf(source).map((code) => {
+    const { cause, mend } = source.errors[code] ?? ERRORS[code];
+    return `- [${code}](${source.publicUrl}${errorPath(code)}) (${ERRORS[code].status}): ${cause} ${mend}`;
+  });
+  return `## Error codes\n\n${lines.join('\n')}`;
+}
+
+function toPartCodes(partCodes: PartCodes, publicUrl: string): string {
+  const lines = Object.entries(partCodes.entries).map(
+    ([code, { cause, mend }]) => `- [${code}](${publicUrl}${partCodePath(partCodes, code)}): ${cause} ${mend}`,
+  );
+  return `## ${partCodes.words.textHeading}\n\n${lines.join('\n')}`;
+}
+
+/** Long enough for a reader who goes back and forth, short enough that an upgrade is soon seen. */
+const CACHE_MAX_AGE_S = 300;
+
+/** How old the times in examples may get. Making all documents takes ten milliseconds, too long for every request. */
+const EXAMPLE_AGE_MAX_MS = 60 * 60 * 1000;
+
+/**
+ * Pages run only scripts of their own and connect only to the service that serves them. A form whose script did not
+ * load must send nothing, since it would put the key into the address.
+ */
+const POLICY = "default-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; object-src 'none'";
+
+const SAFETY = [
+  ...['content-security-policy', POLICY],
+  ...['x-content-type-options', 'nosniff'],
+  ...['referrer-policy', 'no-referrer'],
+];
+const HEADERS = ['cache-control', `max-age=${CACHE_MAX_AGE_S}`, ...SAFETY];
+/** Not cached: a page that is missing today may exist after an upgrade. */
+const UNKNOWN_HEADERS = ['cache-control', 'no-store', ...SAFETY];
+
+/** The part of an exchange of `@playline/http` that these routes need. `headers` holds names and values in turn. */
+export interface DocsExchange {
+  readonly request: { readonly url?: string };
+  answerText(status: number, document: Document, headers: readonly string[]): void;
+  answerEmpty(status: number, headers: readonly string[]): void;
+}
+
+/** A route of `@playline/http`. */
+export interface DocsRoute {
+  readonly method: 'GET';
+  readonly path: string;
+  /** True when pages of any origin may read it. */
+  readonly cors: boolean;
+  handle(exchange: DocsExchange): void;
+}
+
+/**
+ * Both in milliseconds: the clock that measures the age of the documents, and the time of day that their examples show.
+ */
+export interface DocsClocks {
+  monotonicMs: () => number;
+  wallClockMs: () => number;
+}
+
+/**
+ * Creates one route for each document of an interface. They are public and need no key. The documents are made anew
+ * each hour. The last route answers every other path below `/docs`.
+ * @param createSource creates the source with examples of that time, in epoch milliseconds
+ */
+export function createDocsRoutes(
+  createSource: (nowMs: number) => DocsSource,
+  clocks: Partial<DocsClocks> = {},
+): DocsRoute[] {
+  const { monotonicMs = () => performance.now(), wallClockMs = Date.now } = clocks;
+  let madeAtMs = monotonicMs();
+  let documents = createDocuments(createSource(wallClockMs()));
+  const current = () => {
+    const nowMs = monotonicMs();
+    if (nowMs - madeAtMs > EXAMPLE_AGE_MAX_MS) {
+      documents = createDocuments(createSource(wallClockMs()));
+      madeAtMs = nowMs;
+    }
+    return documents;
+  };
+  const known = [...documents].map(
+    ([path, first]): DocsRoute => ({
+      method: 'GET',
+      path,
+      cors: true,
+      handle: (exchange) => exchange.answerText(200, current().get(path) ?? first, HEADERS),
+    }),
+  );
+  // The page for unknown paths shows no example, so it needs no time.
+  return [...known, createUnknownRoute(createSource(0))];
+}
+
+/** Only people follow a broken link below `/docs`, so the answer is a page. */
+function createUnknownRoute(source: DocsSource): DocsRoute {
+  const known = new Set(createDocuments(source).keys());
+  const toUnknown = createUnknownDocument(source);
+  return {
+    method: 'GET',
+    path: '/docs/{*unknown}',
+    cors: false,
+    handle: (exchange) => {
+      const [path = ''] = (exchange.request.url ?? '').split('?');
+      const meant = path.slice(0, -1);
+      if (path.endsWith('/') && known.has(meant))
+        return exchange.answerEmpty(308, ['location', `../${meant.split('/').at(-1)}`]);
+      exchange.answerText(404, toUnknown(path), UNKNOWN_HEADERS);
+    },
+  };
 }

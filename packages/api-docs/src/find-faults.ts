@@ -1,7 +1,6 @@
 import type { Operation } from './operation.ts';
-import { CURSOR_OF, placeholderOf, placeholdersIn } from './placeholders.ts';
 import { allExamples, type DocsSource, errorCodesOf, examplesOfError, operationsOfError } from './source.ts';
-import { nameIn } from './values.ts';
+import { CURSOR_OF, nameIn, placeholderOf, placeholdersIn } from './values.ts';
 
 /** Names of form fields that are not parameters. */
 const TAKEN = ['key', 'body'];

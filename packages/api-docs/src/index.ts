@@ -1,10 +1,8 @@
 export * from './answers.ts';
 export * from './documents.ts';
-export * from './examples.ts';
 export * from './find-faults.ts';
 export { toCommand, toSizeText } from './formats/text.ts';
 export * from './operation.ts';
 export { type HtmlValue, html, type Markup, toCodeSpans } from './pages/html.ts';
-export { CURSOR_OF, placeholderOf, toShellVariable } from './placeholders.ts';
-export * from './routes.ts';
 export * from './source.ts';
+export { CURSOR_OF, placeholderOf, toShellVariable } from './values.ts';

@@ -6,18 +6,18 @@ import {
   type ConsentLevel,
   createMessageId,
   type EventContext,
+  ID_CHARACTERS_MAX,
+  IDENTITY_TYPES,
   MESSAGE_BYTES_MAX,
   type Message,
   type MessageType,
+  type Properties,
 } from './message.ts';
 import type { AudienceClient, AudienceClientOptions, ClientEvent, DroppedMessages } from './options.ts';
 import { createPost } from './post.ts';
-import { createProfile, type Profile } from './profile.ts';
 import { byteLength, createQueue, type Queue } from './queue.ts';
-import { checkOptions, findFault } from './rules.ts';
 import { openSender, type Sender } from './sender.ts';
-import { attempt, createShelf } from './shelf.ts';
-import { type AudienceStore, createBrowserStore } from './store.ts';
+import { type AudienceStore, attempt, createBrowserStore, createShelf } from './store.ts';
 import { createNotedPost, createWords, type Words } from './words.ts';
 
 /** The version in package.json. */
@@ -295,4 +295,143 @@ function cut(name: string, text: string): string {
   const max = CONTEXT_CHARACTERS_MAX[name as keyof typeof CONTEXT_CHARACTERS_MAX] ?? CONTEXT_CHARACTERS_MAX_ELSE;
   // Half of a surrogate pair is not valid text: the service would store a replacement character instead.
   return text.slice(0, max).replace(/[\uD800-\uDBFF]$/, '');
+}
+
+/** Keys without the publishable key: a person stays the same when the key is refreshed. */
+const ANONYMOUS_ID_KEY = 'audience:anonymousId';
+const USER_KEY = 'audience:user';
+const REGISTERED_KEY = 'audience:registered';
+
+type User = Pick<Message, 'userId' | 'identityType'>;
+
+/**
+ * The person and the properties that every message carries. Kept in memory, and in the store as far as the consent
+ * allows.
+ */
+interface Profile {
+  readonly anonymousId: string;
+  /** Empty when nobody is signed in. */
+  readonly user: User;
+  /** Merged into the properties of track, page and screen. */
+  readonly registered: Properties;
+  setUser(user: User): void;
+  /** `properties` must be something that JSON can express. */
+  setRegistered(properties: Properties): void;
+  /** From now on messages are another person's. */
+  reset(): void;
+  /** Stores, restores or forgets what this consent level allows: see "Consent" in the README. */
+  setConsent(level: ConsentLevel): void;
+}
+
+/** Reads the store, and changes nothing in it until `setConsent`. */
+function createProfile(store: AudienceStore): Profile {
+  let level: ConsentLevel = 'none';
+  let user: User = {};
+  let registered = readObject(store, REGISTERED_KEY);
+  let anonymousId = readAnonymousId(store);
+  const keep = (key: string, text: string) =>
+    attempt(() => (text === '' || level === 'none' ? store.remove(key) : store.set(key, text)), undefined);
+  const keepUser = () => keep(USER_KEY, level === 'full' && user.userId ? JSON.stringify(user) : '');
+  const keepRegistered = () => keep(REGISTERED_KEY, JSON.stringify(registered));
+  return {
+    get anonymousId() {
+      return anonymousId;
+    },
+    get user() {
+      return user;
+    },
+    get registered() {
+      return registered;
+    },
+    setUser: (next) => {
+      user = next;
+      keepUser();
+    },
+    setRegistered: (properties) => {
+      registered = properties;
+      keepRegistered();
+    },
+    reset: () => {
+      anonymousId = createMessageId();
+      [user, registered] = [{}, {}];
+      keep(ANONYMOUS_ID_KEY, anonymousId);
+      keepUser();
+      keepRegistered();
+    },
+    setConsent: (next) => {
+      level = next;
+      if (level !== 'full') user = {};
+      else if (!user.userId) user = readUser(store);
+      keep(ANONYMOUS_ID_KEY, anonymousId);
+      keepUser();
+      keepRegistered();
+    },
+  };
+}
+
+/**
+ * Another script may have written nonsense into the store. It is ignored, since it would make the service reject every
+ * message.
+ */
+function readObject(store: AudienceStore, key: string): Properties {
+  const properties = attempt(() => JSON.parse(store.get(key) ?? '{}'), {}) ?? {};
+  return findFault('page', { properties }) === '' ? properties : {};
+}
+
+function readUser(store: AudienceStore): User {
+  const { userId, identityType } = readObject(store, USER_KEY) as User;
+  return findFault('identify', { userId, identityType }) === '' ? { userId, identityType } : {};
+}
+
+function readAnonymousId(store: AudienceStore): string {
+  const anonymousId = attempt(() => store.get(ANONYMOUS_ID_KEY), null);
+  return anonymousId !== null && findFault('page', { anonymousId }) === '' ? anonymousId : createMessageId();
+}
+
+/** What the service requires of a message of this type, besides what it requires of every message. */
+const REQUIRED: { readonly [Type in MessageType]?: readonly (keyof Message)[] } = {
+  track: ['eventName'],
+  identify: ['userId'],
+  alias: ['fromId', 'toId'],
+};
+
+/**
+ * Finds what the service would certainly reject, so that the developer sees it at the call and not in an answer.
+ * @returns a sentence; '' when there is no fault
+ */
+function findFault(type: MessageType, fields: Partial<Message>): string {
+  for (const name of REQUIRED[type] ?? []) if (fields[name] == null) return `${name} is missing.`;
+  for (const [name, value] of Object.entries(fields)) {
+    const fault = value == null ? '' : faultOf(name, value);
+    if (fault !== '') return fault;
+  }
+  return type === 'alias' && fields.fromId?.trim() === fields.toId?.trim() ? 'fromId and toId are the same.' : '';
+}
+
+function faultOf(name: string, value: unknown): string {
+  if (name === 'properties' || name === 'traits')
+    return typeof value === 'object' && !Array.isArray(value) ? '' : `${name} must be an object.`;
+  if (name.endsWith('Type'))
+    return IDENTITY_TYPES.includes(value as never) ? '' : `${name} must be one of ${IDENTITY_TYPES.join(', ')}.`;
+  return faultOfText(name, value);
+}
+
+function faultOfText(name: string, value: unknown): string {
+  if (typeof value !== 'string') return `${name} must be text.`;
+  if (value.trim() === '') return `${name} is empty.`;
+  // Counted in code points, as the service does: an emoji is one.
+  const { length } = [...value];
+  if (length > ID_CHARACTERS_MAX) return `${name} has ${length} characters; ${ID_CHARACTERS_MAX} at most.`;
+  // In other fields the service stores a replacement character. A changed id, however, would be another person's id.
+  return name !== 'eventName' && /\p{Surrogate}/u.test(value) ? `${name} holds half a character.` : '';
+}
+
+/** @throws TypeError when a client with these options could never deliver anything */
+function checkOptions({ baseUrl, publishableKey, deviceId, sessionId }: AudienceClientOptions): void {
+  const fault =
+    (typeof baseUrl === 'string' ? '' : 'baseUrl must be the address of the service.') ||
+    faultOfText('publishableKey', publishableKey) ||
+    (publishableKey.startsWith('sk_') ? 'publishableKey is a secret key.' : '') ||
+    findFault('page', { deviceId, sessionId });
+  if (fault !== '') throw new TypeError(`openAudienceClient: ${fault}`);
 }

@@ -1,6 +1,6 @@
 import type { Message } from './message.ts';
 import type { DroppedMessages } from './options.ts';
-import { attempt, type Shelf } from './shelf.ts';
+import { attempt, type Shelf } from './store.ts';
 
 /** One unsent message. */
 export interface Entry {

@@ -1,8 +1,7 @@
-import type { Answer } from './answer.ts';
 import { host } from './host.ts';
 import { BATCH_BYTES_MAX, type MessageRejection } from './message.ts';
 import type { DroppedMessages } from './options.ts';
-import type { Post } from './post.ts';
+import type { Answer, Post } from './post.ts';
 import type { Batch, Queue } from './queue.ts';
 
 export interface SenderOptions {

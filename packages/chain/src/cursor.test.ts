@@ -2,9 +2,8 @@ import { ACTIVITY_TYPES } from '@playline/contracts';
 import { codePoint } from '@playline/testkit/code-point';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { type CursorPlace, type CursorScope, createCursors } from './cursor.ts';
-import { NO_FILTERS } from './filters.ts';
-import { MICROSECONDS_MAX, START_GAP } from './position.ts';
+import { type CursorPlace, type CursorScope, createCursors, MICROSECONDS_MAX, START_GAP } from './cursor.ts';
+import { NO_FILTERS } from './store.ts';
 import { addressOf } from './test/rows.ts';
 
 const keyOf = (id: number) => ({ id, secret: Buffer.alloc(32, id + 1) });

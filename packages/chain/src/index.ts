@@ -1,11 +1,8 @@
 export * from './activity-id.ts';
 export * from './chain-nodes.ts';
-export { isContractFault } from './contract-fault.ts';
 export * from './cursor.ts';
-export * from './filters.ts';
 export type { Parsed } from './import/fields.ts';
-export { createParseActivity, type ImportContext } from './import/parse-activity.ts';
-export { createParseToken } from './import/parse-token.ts';
+export { createParseActivity, createParseToken, type ImportContext } from './import/parse-activity.ts';
 export { type BridgeEvent, type BridgeSettings, parseBridge } from './logs/bridges.ts';
 export { describeErc20, describeTokens } from './logs/describe-token.ts';
 export type { Summary, UnreadReason } from './logs/log-reading.ts';
@@ -27,9 +24,7 @@ export {
 export { keccak } from './logs/words.ts';
 export * from './node.ts';
 export * from './page.ts';
-export * from './position.ts';
 export * from './rows.ts';
 export * from './store.ts';
-export * from './supersessions.ts';
 export * from './watermarks.ts';
 export * from './wire.ts';

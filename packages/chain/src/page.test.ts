@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import { NO_FILTERS } from './filters.ts';
+import { START_GAP } from './cursor.ts';
 import { createReadPage, type FeedEntry, type FeedSource } from './page.ts';
-import { START_GAP } from './position.ts';
 import type { PageQuestion } from './store.ts';
+import { NO_FILTERS } from './store.ts';
 import { activityRow } from './test/rows.ts';
 import { toShownActivity } from './wire.ts';
 

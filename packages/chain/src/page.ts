@@ -1,5 +1,5 @@
 import type { Direction } from '@playline/contracts';
-import { comparePositions, type Gap, type Position, toGap } from './position.ts';
+import { comparePositions, type Gap, type Position, toGap } from './cursor.ts';
 import type { ActivityPage, PageQuestion, ShownActivity } from './store.ts';
 
 /**

@@ -1,6 +1,6 @@
 import type { ActivityRecord, TokenRecord } from '@playline/contracts';
 import { describe, expect, it } from 'vitest';
-import { MICROSECONDS_MAX } from './position.ts';
+import { MICROSECONDS_MAX } from './cursor.ts';
 import { findChanged, partOfActivity, toActivityRow, toTokenRow } from './rows.ts';
 import { activityRow, addressOf, NOON_US } from './test/rows.ts';
 

@@ -10,8 +10,8 @@ import {
   VERIFICATION_STATUSES,
   type VerificationStatus,
 } from '@playline/contracts';
+import { MICROSECONDS_MAX, type Position } from './cursor.ts';
 import { readDetails } from './import/details.ts';
-import { MICROSECONDS_MAX, type Position } from './position.ts';
 
 /** Place of a record in the log, and the time that the writer gave it. */
 export interface LoggedVersion {

@@ -3,10 +3,10 @@ import { runsOf } from '@playline/testkit/runs';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { openActivityStore, openChainStore } from './clickhouse/index.ts';
-import { NO_FILTERS } from './filters.ts';
-import { comparePositions, START_GAP } from './position.ts';
+import { comparePositions, START_GAP } from './cursor.ts';
 import type { ActivityRow } from './rows.ts';
 import type { PageQuestion, ShownActivity } from './store.ts';
+import { NO_FILTERS } from './store.ts';
 import { putActivities } from './test/memory/index.ts';
 import {
   type ClickHouseTestChain,

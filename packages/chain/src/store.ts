@@ -1,5 +1,5 @@
 import type { ActivityType, Direction } from '@playline/contracts';
-import type { Gap, Position } from './position.ts';
+import type { Gap, Position } from './cursor.ts';
 import type { ActivityConstants, ActivityRow, TokenRow } from './rows.ts';
 
 /** Tables that the writer fills. */
@@ -121,4 +121,51 @@ export interface ChainStore {
   /** True when the store answers and accepts the credentials. */
   ready(): Promise<boolean>;
   close(): Promise<void>;
+}
+
+/** Filters that every activity passes. */
+export const NO_FILTERS: ActivityFilters = {
+  fromIndexedAt: null,
+  toIndexedAt: null,
+  contractAddress: null,
+  type: null,
+};
+
+/** Whether an activity passes these filters. */
+export function passesFilters(row: ActivityConstants, filters: ActivityFilters): boolean {
+  const { fromIndexedAt, toIndexedAt, contractAddress, type } = filters;
+  return (
+    (fromIndexedAt === null || row.indexedAt >= fromIndexedAt) &&
+    (toIndexedAt === null || row.indexedAt <= toIndexedAt) &&
+    (contractAddress === null || row.contractAddress === contractAddress) &&
+    (type === null || row.type === type)
+  );
+}
+
+/**
+ * Finds the versions that a block supersedes: for each of its rows that is not the first version of its activity, the
+ * version before. That one may be in the block itself or in an earlier block. The block's own rows may be stored
+ * already, by an earlier attempt.
+ * @param rows of one partition, in the order of `updatedAt`; all blocks of the partition before them are written
+ * @param lastBefore see `ActivityStore`
+ */
+export async function findSupersessions(
+  rows: readonly ActivityRow[],
+  lastBefore: ActivityStore['lastBefore'],
+): Promise<Supersession[]> {
+  const [first] = rows;
+  if (first === undefined) return [];
+  const found: Supersession[] = [];
+  for (const [chain, own] of Map.groupBy(rows, (row) => row.chain)) {
+    const last = new Map(await lastBefore(first.updatedAt, chain, [...new Set(own.map(({ id }) => id))]));
+    for (const row of own) {
+      const updatedAt = last.get(row.id);
+      last.set(row.id, row.updatedAt);
+      // A copy of a row supersedes nothing.
+      if (updatedAt === undefined || updatedAt >= row.updatedAt) continue;
+      const { id, type, contractAddress, indexedAt, updatedAt: supersededAt } = row;
+      found.push({ chain, id, type, contractAddress, indexedAt, updatedAt, supersededAt });
+    }
+  }
+  return found;
 }

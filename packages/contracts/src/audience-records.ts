@@ -1,4 +1,4 @@
-import type { IdentityKind } from './enumerations.ts';
+import type { IdentityKind } from './limits.ts';
 
 /** Bytes of an identity key: 128 bits, so that two identities never meet by chance. */
 export const IDENTITY_KEY_BYTES = 16;

@@ -1,15 +1,17 @@
 import { z } from 'zod';
 import { BATCH_MESSAGES_MAX, FREE_FORM_DEPTH_MAX, MESSAGE_BYTES_MAX } from './limits.ts';
-import { type Message, messageSchema, parseMessage } from './message.ts';
 import {
   distinctErrors,
   isBlank,
+  type Message,
   type MessageRejection,
   messageRejectionSchema,
+  messageSchema,
+  parseMessage,
   type RejectionError,
   WHOLE_MESSAGE,
-} from './rejection.ts';
-import type { TimeWindow } from './timestamp.ts';
+} from './message.ts';
+import type { TimeWindow } from './texts.ts';
 
 /** Contract, "MessagesRequest". */
 export const messagesRequestSchema = z

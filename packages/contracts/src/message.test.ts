@@ -2,8 +2,14 @@ import { validMessages } from '@playline/testkit/messages';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
-import { CONSENT_STATUSES, IDENTITY_TYPES, SURFACES } from './enumerations.ts';
-import { CONTEXT_CODE_POINTS_MAX, EVENT_AGE_MAX_MS, EVENT_AHEAD_MAX_MS } from './limits.ts';
+import {
+  CONSENT_STATUSES,
+  CONTEXT_CODE_POINTS_MAX,
+  EVENT_AGE_MAX_MS,
+  EVENT_AHEAD_MAX_MS,
+  IDENTITY_TYPES,
+  SURFACES,
+} from './limits.ts';
 import { eventContextSchema, messageSchema, parseMessage } from './message.ts';
 
 const NOW_MS = Date.UTC(2026, 10, 21, 12);

@@ -3,7 +3,7 @@ import { validMessages } from '@playline/testkit/messages';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { decisionWords, type IdentityDecisionRecord, type MessageRecord, ZERO_KEY } from './audience-records.ts';
-import { ACTIVITY_TYPES, IDENTITY_KINDS, VERIFICATION_STATUSES } from './enumerations.ts';
+import { ACTIVITY_TYPES, IDENTITY_KINDS, VERIFICATION_STATUSES } from './limits.ts';
 import { eventContextSchema, type Message, messageSchema, parseMessage } from './message.ts';
 import {
   activityCodec,

@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
-import { REJECTION_CODES } from './enumerations.ts';
-import { distinctErrors, errorEnvelopeSchema, rejectionErrorSchema, toRejectionErrors } from './rejection.ts';
+import { REJECTION_CODES } from './limits.ts';
+import { distinctErrors, errorEnvelopeSchema, rejectionErrorSchema, toRejectionErrors } from './message.ts';
 
 function codesOf(schema: z.ZodType, value: unknown): string[] {
   const issues = schema.safeParse(value, { reportInput: true }).error?.issues ?? [];

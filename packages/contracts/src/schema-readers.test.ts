@@ -10,6 +10,8 @@ import {
   chainMetadataCodec,
   collectionCodec,
   consentCodec,
+  createRecordReader,
+  createSchemaReaders,
   erasureRequestCodec,
   frameRecord,
   identityDecisionCodec,
@@ -26,7 +28,6 @@ import {
   signableKeyCodec,
   tokenCodec,
 } from './records.ts';
-import { createRecordReader, createSchemaReaders } from './schema-readers.ts';
 import { TOPICS } from './topics.ts';
 
 /** A schema source that gives these answers in turn and throws errors. */

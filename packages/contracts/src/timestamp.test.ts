@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { parseTimestamp, parseTimestampMicros, toTimestamp } from './timestamp.ts';
+import { parseTimestamp, parseTimestampMicros, toTimestamp } from './texts.ts';
 
 describe('parseTimestamp', () => {
   it.each([

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { type FenceSet, openFenceSet } from './fence-set.ts';
+import { type FenceSet, openFenceSet } from './fences.ts';
 import type { FenceReading, StoredFence } from './records.ts';
 
 beforeEach(() => void vi.useFakeTimers());

@@ -1,7 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { expect, it } from 'vitest';
-import { readFenceSet } from './fence-set.ts';
-import { createFences, readCutoffs } from './fences.ts';
+import { createFences, readCutoffs, readFenceSet } from './fences.ts';
 import type { StoredFence } from './records.ts';
 import { openMemoryErasureRecords } from './test/memory/records.ts';
 

@@ -1,3 +1,4 @@
+import { IDENTITY_KEY_BYTES, isEnvironmentId, KEPT_TIME_END_MS } from '@playline/contracts';
 import type { FactOrder } from './rows.ts';
 
 /** An identity about which nothing is stored that happened or was received up to the cut-off. */
@@ -220,3 +221,21 @@ export interface ErasureRecords {
   ready(): Promise<boolean>;
   close(): Promise<void>;
 }
+
+const ERASURE_ID_BYTES = 16;
+
+/**
+ * Explains why a record with the shape of a request is not a valid one: its bytes and numbers may be no keys and times.
+ * No eraser works on such a request, so no hold may be placed for it either: nobody would release it.
+ * @returns the reason in a few words, without a value; null for a valid request
+ */
+export function findRequestFault(request: Omit<ErasureRequest, 'traceId'>): string | null {
+  const { environmentId, erasureId, subjectKeys, memberKeys, cutoffAt, requestedAt } = request;
+  if (!isEnvironmentId(environmentId)) return 'not an environment id';
+  if (erasureId.length !== ERASURE_ID_BYTES) return 'not an erasure id';
+  if (subjectKeys.length === 0 || ![...subjectKeys, ...memberKeys].every(isKey)) return 'not identity keys';
+  return isTime(cutoffAt) && isTime(requestedAt) ? null : 'time out of range';
+}
+
+const isKey = (key: Buffer) => key.length === IDENTITY_KEY_BYTES && key.some((byte) => byte !== 0);
+const isTime = (timeMs: number) => Number.isSafeInteger(timeMs) && timeMs >= 0 && timeMs < KEPT_TIME_END_MS;

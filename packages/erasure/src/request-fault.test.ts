@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { expect, it } from 'vitest';
 import type { ErasureRequest } from './records.ts';
-import { findRequestFault } from './request-fault.ts';
+import { findRequestFault } from './records.ts';
 
 const TIME_MAX_MS = 2 ** 48 - 1;
 const REQUEST: ErasureRequest = {

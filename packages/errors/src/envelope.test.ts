@@ -1,7 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { ERROR_CODES, ERRORS } from './catalogue.ts';
-import { PublicError, toEnvelope } from './public-error.ts';
+import { ERROR_CODES, ERRORS, PublicError, toEnvelope } from './index.ts';
 
 const context = { traceId: 'a'.repeat(32), link: (code: string) => `/errors/${code}` };
 

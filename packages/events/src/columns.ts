@@ -1,5 +1,119 @@
-import { EVENT_FIELDS } from './row/fields.ts';
+import { messageRecordCodec } from '@playline/contracts';
 import type { EventTable } from './store.ts';
+
+/** Kind of a column of `events`, from the Avro type of its field. */
+export type FieldKind = 'string' | 'time' | 'uuid' | 'key' | 'boolean' | 'nullableDouble';
+
+/** One field of the message record and the column it becomes. */
+export interface EventField {
+  readonly name: string;
+  readonly kind: FieldKind;
+  readonly column: string;
+  /**
+   * Type in the list of `input()`. Plain types, because RowBinary straight into LowCardinality costs four times the
+   * CPU.
+   */
+  readonly inputType: string;
+}
+
+/** A schema that cannot be read into rows of `events`. */
+export class UnsupportedSchemaError extends Error {
+  override readonly name = 'UnsupportedSchemaError';
+}
+
+/** An Avro type of a schema. References to named types are resolved. */
+export type AvroType = string | readonly AvroType[] | AvroObject;
+interface AvroObject {
+  readonly type: AvroType;
+  readonly name?: string;
+  readonly size?: number;
+  readonly logicalType?: string;
+  readonly items?: AvroType;
+  readonly values?: AvroType;
+  readonly fields?: readonly AvroField[];
+}
+export interface AvroField {
+  readonly name: string;
+  readonly type: AvroType;
+  readonly default?: unknown;
+}
+
+const INPUT_TYPES: Record<FieldKind, string> = {
+  string: 'String',
+  time: "DateTime64(3, 'UTC')",
+  uuid: 'UUID',
+  key: 'FixedString(16)',
+  boolean: 'Bool',
+  nullableDouble: 'Nullable(Float64)',
+};
+
+/**
+ * Fields of a record schema, in order. References to named types are resolved.
+ * @throws UnsupportedSchemaError when the text is not a record schema
+ */
+export function parseRecordSchema(schema: string): AvroField[] {
+  const root = JSON.parse(schema) as AvroObject;
+  if (root === null || root.type !== 'record' || root.fields === undefined)
+    throw new UnsupportedSchemaError('not a record schema');
+  const named = new Map<string, AvroType>();
+  // The namespace can be dropped: a schema file uses only one.
+  const shortName = (name: string) => name.slice(name.lastIndexOf('.') + 1);
+  const resolve = (type: AvroType): AvroType => {
+    if (typeof type === 'string') return named.get(shortName(type)) ?? type;
+    if (isUnion(type)) return type.map(resolve);
+    const { items, values, fields } = type;
+    const resolved: AvroObject = {
+      ...type,
+      ...(items === undefined ? {} : { items: resolve(items) }),
+      ...(values === undefined ? {} : { values: resolve(values) }),
+      ...(fields === undefined ? {} : { fields: fields.map((field) => ({ ...field, type: resolve(field.type) })) }),
+    };
+    if (type.name !== undefined) named.set(shortName(type.name), resolved);
+    return resolved;
+  };
+  return root.fields.map((field) => ({ ...field, type: resolve(field.type) }));
+}
+
+export const isUnion = (type: AvroType): type is readonly AvroType[] => Array.isArray(type);
+
+/** Kind of column that a type fits; null when it fits none of `events`. */
+export function kindOf(type: AvroType): FieldKind | null {
+  if (type === 'string' || type === 'boolean') return type;
+  if (typeof type === 'string') return null;
+  if (isUnion(type)) return type.length === 2 && type[0] === 'null' && type[1] === 'double' ? 'nullableDouble' : null;
+  if (type.type === 'long' && type.logicalType === 'timestamp-millis') return 'time';
+  if (type.type === 'fixed' && type.size === 16) return type.logicalType === 'uuid' ? 'uuid' : 'key';
+  return type.type === 'string' ? 'string' : null;
+}
+
+const toColumn = (field: string) => field.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+
+/** Value of a column when the record's schema lacks the field, written as a default in a schema. */
+const NEUTRAL: Record<FieldKind, unknown> = {
+  string: '',
+  time: 0,
+  uuid: '\0'.repeat(16),
+  key: '\0'.repeat(16),
+  boolean: false,
+  nullableDouble: null,
+};
+
+/**
+ * Columns of a message schema, in order.
+ * @throws UnsupportedSchemaError when a field fits no kind of column, or its default differs from the neutral value
+ */
+export function toEventFields(schema: string): EventField[] {
+  return parseRecordSchema(schema).map(({ name, type, default: absent }) => {
+    const kind = kindOf(type);
+    if (kind === null) throw new UnsupportedSchemaError(`${name}: no column is like its type`);
+    if (absent !== undefined && absent !== NEUTRAL[kind])
+      throw new UnsupportedSchemaError(`${name}: its default must be ${JSON.stringify(NEUTRAL[kind])}`);
+    return { name, kind, column: toColumn(name), inputType: INPUT_TYPES[kind] };
+  });
+}
+
+/** Columns of `events` in table order, taken from the message schema of this release. */
+export const EVENT_FIELDS: readonly EventField[] = toEventFields(messageRecordCodec.schema);
 
 /** A column of a block insert, and its type in the list of `input()`. */
 export interface InsertColumn {

@@ -1,8 +1,9 @@
 export * from './audit/entries.ts';
 export * from './columns.ts';
-export * from './consents/rows.ts';
 export * from './cookbook/index.ts';
-export * from './decisions/rows.ts';
 export * from './record-rows.ts';
-export * from './row/index.ts';
+export { createRowPlan, type RowPlan } from './row/plan.ts';
+export { RowBuffer } from './row/row-buffer.ts';
+export { blankAnonymous, createPartReader } from './row/row-columns.ts';
+export { type LogPosition, type RowHead, RowTranscoder } from './row/transcoder.ts';
 export * from './store.ts';

@@ -9,9 +9,8 @@ import { consentCodec, IDENTITY_KINDS, identityDecisionCodec, rejectionCodec } f
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { EVENT_TABLE_COLUMNS } from './columns.ts';
-import { consentRows, rejectionRows } from './consents/rows.ts';
-import { decisionRows } from './decisions/rows.ts';
 import type { LoggedPlace, RecordRows } from './record-rows.ts';
+import { consentRows, decisionRows, rejectionRows } from './record-rows.ts';
 import { RowBuffer } from './row/row-buffer.ts';
 import { readRows } from './row/test/read-columns.ts';
 

@@ -1,5 +1,32 @@
-import type { FenceQuestion } from '@playline/contracts';
-import type { RowBuffer } from './row/row-buffer.ts';
+import {
+  type ConsentRecord,
+  decisionWords,
+  type FenceQuestion,
+  type IdentityDecisionRecord,
+  type RejectionRecord,
+  ZERO_KEY,
+} from '@playline/contracts';
+import {
+  type AuditRow,
+  auditOfAccount,
+  auditOfCollection,
+  auditOfEntry,
+  auditOfKey,
+  auditOfProject,
+  auditOfRateLimitKey,
+  auditOfSignableKey,
+} from './audit/entries.ts';
+import {
+  type RowBuffer,
+  rowBytesMax,
+  turnUuid,
+  writeByte,
+  writeInt64,
+  writeKey,
+  writeString,
+  writeTime,
+  writeUInt16,
+} from './row/row-buffer.ts';
 import type { LogPosition } from './row/transcoder.ts';
 import type { EventTable } from './store.ts';
 
@@ -28,3 +55,238 @@ export interface TableRows<R> {
   /** @throws RangeError when a value does not fit its column; rows added before it stay; the caller removes them */
   readonly addRows: (out: RowBuffer, record: R, place: LoggedPlace) => void;
 }
+
+const OFFSET_BITS = 48n;
+const STEP_BITS = 8n;
+
+const fits = (value: number, bits: bigint) => Number.isSafeInteger(value) && value >= 0 && BigInt(value) < 1n << bits;
+
+/**
+ * Place of a decision among all decisions of its environment, so that the greatest is the latest:
+ * 8 bits generation of the link topic, 48 bits offset of the link fact, 8 bits step.
+ * @throws RangeError when a part does not fit
+ */
+export function toOverrideVersion(decision: Pick<IdentityDecisionRecord, 'generation' | 'offset' | 'step'>): bigint {
+  const { generation, offset, step } = decision;
+  if (!fits(generation, 8n) || !fits(offset, OFFSET_BITS) || !fits(step, STEP_BITS))
+    throw new RangeError('place of a decision does not fit');
+  return (BigInt(generation) << (OFFSET_BITS + STEP_BITS)) | (BigInt(offset) << STEP_BITS) | BigInt(step);
+}
+
+/**
+ * Adds the row of `identity_links` for a decision.
+ * @throws RangeError when a number does not fit its column; `out` is then unchanged
+ */
+export function addLinkRow(out: RowBuffer, decision: IdentityDecisionRecord, position: LogPosition): void {
+  toOverrideVersion(decision);
+  if (!fits(decision.partition, 16n) || decision.moved.length > 65_535) throw new RangeError('decision does not fit');
+  const { environmentId, aKind, bKind, reason, traceId } = decision;
+  const { link, outcome } = decisionWords(decision);
+  out.reserve(rowBytesMax(environmentId, link, aKind, bKind, outcome, reason, traceId));
+  const target = out.bytes;
+  let at = writeString(target, out.length, environmentId);
+  at = writeByte(target, at, decision.generation);
+  at = writeUInt16(target, at, decision.partition);
+  at = writeInt64(target, at, decision.offset);
+  at = writeByte(target, at, decision.step);
+  at = writeKey(target, at, decision.messageId);
+  turnUuid(target, at - 16);
+  at = writeString(target, at, link);
+  at = writeKey(target, at, decision.aKey);
+  at = writeString(target, at, aKind);
+  at = writeKey(target, at, decision.bKey);
+  at = writeString(target, at, bKind);
+  at = writeString(target, at, outcome);
+  at = writeString(target, at, reason);
+  at = writeKey(target, at, decision.root);
+  at = writeUInt16(target, at, decision.moved.length);
+  at = writeInt64(target, at, decision.eventTime);
+  at = writeInt64(target, at, decision.receivedAt);
+  at = writeString(target, at, traceId);
+  at = writeUInt16(target, at, position.partition);
+  out.endRow(writeInt64(target, at, position.offset));
+}
+
+/**
+ * Adds a row of `identity_overrides` for every identity that moved to another person. For an unlink, adds one for every
+ * identity of the person that was split.
+ * @throws RangeError when a number does not fit its column; rows added before it stay
+ */
+export function addOverrideRows(out: RowBuffer, decision: IdentityDecisionRecord): void {
+  const version = toOverrideVersion(decision);
+  const { environmentId, root, moved, unlink } = decision;
+  const add = (identities: IdentityDecisionRecord['moved'], person: Buffer) => {
+    for (const { key, kind, linkedAt } of identities) {
+      out.reserve(rowBytesMax(environmentId, kind));
+      const target = out.bytes;
+      let at = writeString(target, out.length, environmentId);
+      at = writeKey(target, at, key);
+      at = writeKey(target, at, person);
+      at = writeString(target, at, kind);
+      at = writeInt64(target, at, linkedAt);
+      out.endRow(target.writeBigUInt64LE(version, at));
+    }
+  };
+  add(moved, root);
+  if (unlink !== null) add(unlink.stayed, unlink.stayedRoot);
+}
+
+/**
+ * Adds a row of `identity_unlinks` for each identity of a person that was split, with the side it is on. An unlink that
+ * split nobody gets one row, for the first identity that it names. Other decisions get none.
+ * @throws RangeError when a number does not fit its column; rows added before it stay
+ */
+export function addUnlinkRows(out: RowBuffer, decision: IdentityDecisionRecord): void {
+  const { environmentId, generation, offset, receivedAt, outcome, aKey, moved, unlink } = decision;
+  if (unlink === null) return;
+  toOverrideVersion(decision);
+  const add = (identities: readonly { key: Buffer }[], side: string) => {
+    for (const { key } of identities) {
+      out.reserve(rowBytesMax(environmentId, side));
+      const target = out.bytes;
+      let at = writeString(target, out.length, environmentId);
+      at = writeKey(target, at, key);
+      at = writeByte(target, at, generation);
+      at = writeInt64(target, at, offset);
+      at = writeString(target, at, side);
+      out.endRow(writeInt64(target, at, receivedAt));
+    }
+  };
+  if (outcome !== 'linked') add([{ key: aKey }], 'none');
+  add(moved, 'split');
+  add(unlink.stayed, 'stayed');
+}
+
+/** A decision is about its two sides. Others may still have the key of an erased identity as their person key. */
+function withoutFencedSides(decision: IdentityDecisionRecord, isFenced: IsFenced): IdentityDecisionRecord | null {
+  const { environmentId, aKey, bKey, root, eventTime: eventTimeMs, receivedAt: receivedAtMs } = decision;
+  const isErased = (key: Buffer) => isFenced({ environmentId, key, eventTimeMs, receivedAtMs });
+  if (isErased(aKey) || isErased(bKey)) return null;
+  return isErased(root) ? { ...decision, root: ZERO_KEY } : decision;
+}
+
+/** Each identity that a decision moved has its own row, as old as its first link. */
+function withoutFencedMoves(decision: IdentityDecisionRecord, isFenced: IsFenced): IdentityDecisionRecord | null {
+  const { environmentId } = decision;
+  return keepIdentities(
+    decision,
+    ({ key, linkedAt }) => !isFenced({ environmentId, key, eventTimeMs: linkedAt, receivedAtMs: linkedAt }),
+  );
+}
+
+/** The row of an identity is as old as the unlink. Decisions that are no unlink have no such rows. */
+function withoutFencedUnlinks(decision: IdentityDecisionRecord, isFenced: IsFenced): IdentityDecisionRecord | null {
+  const { environmentId, aKey, outcome, unlink, receivedAt } = decision;
+  if (unlink === null) return null;
+  const isKept = ({ key }: { key: Buffer }) =>
+    !isFenced({ environmentId, key, eventTimeMs: receivedAt, receivedAtMs: receivedAt });
+  if (outcome !== 'linked') return isKept({ key: aKey }) ? decision : null;
+  return keepIdentities(decision, isKept);
+}
+
+/** The decision reduced to the identities that are kept; null when none is. */
+function keepIdentities(
+  decision: IdentityDecisionRecord,
+  isKept: (identity: IdentityDecisionRecord['moved'][number]) => boolean,
+): IdentityDecisionRecord | null {
+  const { unlink } = decision;
+  const [moved, stayed] = [decision.moved.filter(isKept), (unlink?.stayed ?? []).filter(isKept)];
+  const kept = moved.length + stayed.length;
+  if (kept === 0) return null;
+  if (kept === decision.moved.length + (unlink?.stayed.length ?? 0)) return decision;
+  return { ...decision, moved, unlink: unlink && { ...unlink, stayed } };
+}
+
+export const decisionRows: RecordRows<IdentityDecisionRecord> = {
+  tables: [
+    { table: 'identity_links', withoutFenced: withoutFencedSides, addRows: addLinkRow },
+    { table: 'identity_overrides', withoutFenced: withoutFencedMoves, addRows: addOverrideRows },
+    { table: 'identity_unlinks', withoutFenced: withoutFencedUnlinks, addRows: addUnlinkRows },
+  ],
+};
+
+/**
+ * Adds the row of `consent_log` for a change of a consent; `logged_at` is the record's own time, which the topic takes
+ * from the broker.
+ * @throws RangeError when a value does not fit its column; `out` is then unchanged
+ */
+export function addConsentRow(out: RowBuffer, consent: ConsentRecord, place: LoggedPlace): void {
+  const { environmentId, status, source, traceId } = consent;
+  out.reserve(rowBytesMax(environmentId, status, source, traceId));
+  const target = out.bytes;
+  let at = writeString(target, out.length, environmentId);
+  at = writeKey(target, at, consent.identityKey);
+  at = writeString(target, at, status);
+  at = writeString(target, at, source);
+  at = writeTime(target, at, consent.receivedAt);
+  at = writeTime(target, at, place.timestampMs);
+  at = writeString(target, at, traceId);
+  at = writeUInt16(target, at, place.partition);
+  out.endRow(writeInt64(target, at, place.offset));
+}
+
+/** A consent is about one identity. Its time is that of acceptance by the gateway. */
+function withoutFenced(consent: ConsentRecord, isFenced: IsFenced): ConsentRecord | null {
+  const { environmentId, identityKey: key, receivedAt } = consent;
+  return isFenced({ environmentId, key, eventTimeMs: receivedAt, receivedAtMs: receivedAt }) ? null : consent;
+}
+
+export const consentRows: RecordRows<ConsentRecord> = {
+  tables: [{ table: 'consent_log', withoutFenced, addRows: addConsentRow }],
+};
+
+/**
+ * Adds the row of `message_rejections` for one error of a rejected message.
+ * @throws RangeError when a value does not fit its column; `out` is then unchanged
+ */
+export function addRejectionRow(out: RowBuffer, rejection: RejectionRecord, place: LoggedPlace): void {
+  const { environmentId, code, field, surface, library, libraryVersion, traceId } = rejection;
+  const texts = [environmentId, code, field, surface, library, libraryVersion];
+  out.reserve(rowBytesMax(environmentId, code, field, surface, library, libraryVersion, traceId));
+  const target = out.bytes;
+  let at = out.length;
+  for (const text of texts) at = writeString(target, at, text);
+  at = writeTime(target, at, rejection.receivedAt);
+  at = writeString(target, at, traceId);
+  at = writeUInt16(target, at, place.partition);
+  out.endRow(writeInt64(target, at, place.offset));
+}
+
+export const rejectionRows: RecordRows<RejectionRecord> = {
+  // A rejection contains no identity, so no fence applies.
+  tables: [{ table: 'message_rejections', withoutFenced: (record) => record, addRows: addRejectionRow }],
+};
+
+/** @throws RangeError when a value does not fit its column; `out` is then unchanged */
+function addAuditRow(out: RowBuffer, row: AuditRow): void {
+  const { projectId, environmentId, entryId, kind, object, action, actor, requestId, address, detail } = row;
+  out.reserve(rowBytesMax(projectId, environmentId, entryId, kind, object, action, actor, requestId, address, detail));
+  const target = out.bytes;
+  let at = out.length;
+  for (const text of [projectId, environmentId]) at = writeString(target, at, text);
+  at = writeTime(target, at, row.happenedAt);
+  for (const text of [entryId, kind, object]) at = writeString(target, at, text);
+  at = writeInt64(target, at, row.revision);
+  for (const text of [action, actor, requestId, address, detail]) at = writeString(target, at, text);
+  out.endRow(at);
+}
+
+/**
+ * The rows of `audit_log` that follow from a record. They do not contain its place in the log, so copies of a row fold
+ * into one.
+ */
+function auditRows<R>(rowsOf: (record: R) => readonly AuditRow[]): RecordRows<R> {
+  const addRows = (out: RowBuffer, record: R, _place: LoggedPlace) => {
+    for (const row of rowsOf(record)) addAuditRow(out, row);
+  };
+  // These rows are about operators. They name no player, so no fence applies.
+  return { tables: [{ table: 'audit_log', withoutFenced: (record) => record, addRows }] };
+}
+
+export const projectAuditRows = auditRows(auditOfProject);
+export const keyAuditRows = auditRows(auditOfKey);
+export const rateLimitKeyAuditRows = auditRows(auditOfRateLimitKey);
+export const collectionAuditRows = auditRows(auditOfCollection);
+export const accountAuditRows = auditRows(auditOfAccount);
+export const signableKeyAuditRows = auditRows(auditOfSignableKey);
+export const entryAuditRows = auditRows(auditOfEntry);

@@ -1,6 +1,6 @@
 import { createMetrics, VERSION } from '@playline/runtime';
 import { afterEach, describe, expect, it } from 'vitest';
-import { type AdminServerOptions, openAdminServer } from './admin-server.ts';
+import { type AdminServerOptions, openAdminServer } from './server.ts';
 
 let close = async (): Promise<void> => {};
 afterEach(() => close());

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { createHttpApp } from './app.ts';
-import { corsHeaders } from './cors.ts';
+import { corsHeaders } from './exchange.ts';
 import { openHttpServer } from './server.ts';
 import { expectEnvelope, json, open, post, sendRaw } from './test/open-server.ts';
 

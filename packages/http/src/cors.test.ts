@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { corsHeaders, narrowOrigin } from './cors.ts';
+import { corsHeaders, narrowOrigin } from './exchange.ts';
 
 it('headers that are limited to an origin twice, before a body and after it, are those of the second time', () => {
   const { answer } = corsHeaders('x-key');

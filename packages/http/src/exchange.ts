@@ -1,8 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Writable } from 'node:stream';
-import { type ErrorCode, PublicError, toEnvelope } from '@playline/errors';
-import { narrowOrigin } from './cors.ts';
-import { boundReading, readOn } from './slow-callers.ts';
+import { type ErrorCode, invalidField, PublicError, toEnvelope } from '@playline/errors';
 import { type Trace, traceOf } from './trace.ts';
 
 /** What all exchanges of one server have in common. */
@@ -224,4 +222,135 @@ function watchGone(request: IncomingMessage, response: ServerResponse): AbortSig
 /** The answer to a request for something that this service does not have. */
 export function notFound(): PublicError {
   return new PublicError('RESOURCE_NOT_FOUND', { message: 'There is no such path, or not with this method.' });
+}
+
+/** Seconds a browser may keep a preflight's answer; Chromium's own cap. Contract, "CORS". */
+const PREFLIGHT_MAX_AGE_S = 7200;
+
+/** Cross-origin headers of operations with a publishable key. Operations with a secret key have none. */
+interface CorsHeaders {
+  readonly answer: HeaderList;
+  readonly preflight: HeaderList;
+}
+
+/**
+ * Limits these headers to pages of one origin, or of none. If there are no headers, no page may call the operation, and
+ * it stays so. Caches must keep the answer for that origin only.
+ */
+export function narrowOrigin(answer: HeaderList, origin: string | null): HeaderList {
+  if (answer.length === 0) return answer;
+  const vary = ['vary', 'Origin'];
+  if (origin === null) return vary;
+  const rest = answer.slice(2);
+  // Called again when a key is checked again after the body.
+  return [answer[0]!, origin, ...rest, ...(rest.includes('vary') ? [] : vary)];
+}
+
+/** Any origin, no credentials: contract, "CORS". */
+export function corsHeaders(publishableKeyHeader: string | undefined): CorsHeaders {
+  const keyHeader = publishableKeyHeader === undefined ? [] : [publishableKeyHeader];
+  const allowed = ['content-type', 'content-encoding', ...keyHeader, 'traceparent'].join(', ');
+  const origin = ['access-control-allow-origin', '*'];
+  return {
+    answer: [...origin, 'access-control-expose-headers', 'Retry-After, RateLimit, RateLimit-Policy, x-trace-id'],
+    preflight: [
+      'access-control-allow-headers',
+      allowed,
+      'access-control-allow-methods',
+      'POST, GET, PUT',
+      'access-control-max-age',
+      PREFLIGHT_MAX_AGE_S,
+    ],
+  };
+}
+
+/** The same time that a whole request may take to arrive. */
+export const ANSWER_MAX_MS = 30_000;
+
+/**
+ * Closes the connection of a caller that does not read its answer. Node has no such bound: its request timeouts end
+ * with the request, and its socket timeout restarts with every byte that the caller reads. Most answers are already in
+ * the kernel's hands by now, and need no timer.
+ * @param response just ended
+ */
+function boundReading(response: ServerResponse, boundMs: number): void {
+  const { socket } = response.req;
+  // Without a socket it waits behind the answers to earlier requests on this connection.
+  if (response.socket !== null && socket.writableLength === 0) return;
+  const timer = setTimeout(() => socket.destroy(), boundMs).unref();
+  response.once('close', () => clearTimeout(timer));
+}
+
+/**
+ * Callers send their whole request before they read the answer. Closing a connection with unread bytes resets it, which
+ * can discard the answer. Eight times the largest batch covers what honest callers send by mistake.
+ */
+const READ_ON_BYTES_MAX = 8 * 1024 * 1024;
+/** As long as a whole body may take. */
+const READ_ON_MAX_MS = 10_000;
+
+/**
+ * Reads and discards the rest of a body that is answered already, within bounds; beyond them the connection is closed.
+ */
+function readOn(request: IncomingMessage): void {
+  let bytes = 0;
+  const cut = () => request.socket.destroy();
+  const timer = setTimeout(cut, READ_ON_MAX_MS).unref();
+  request.on('data', (chunk: Buffer) => {
+    bytes += chunk.length;
+    if (bytes > READ_ON_BYTES_MAX) cut();
+  });
+  request.once('close', () => clearTimeout(timer));
+  request.once('end', () => clearTimeout(timer));
+  request.on('error', () => {});
+  request.resume();
+}
+
+/** The values of each parameter, in order. */
+export type Query = ReadonlyMap<string, readonly string[]>;
+
+/** RFC 3986: other characters must be percent-encoded. Raw bytes could be read as another id than the caller meant. */
+const ASCII = /^[\x21-\x7e]*$/;
+
+/**
+ * Reads the query of a request target. `URLSearchParams` is not used: it replaces invalid bytes by U+FFFD, so that
+ * different ids would become the same.
+ * @throws PublicError VALIDATION_ERROR when it is not valid percent-encoded UTF-8
+ */
+export function parseQuery(target: string): Query {
+  const mark = target.indexOf('?');
+  const text = mark === -1 ? '' : target.slice(mark + 1);
+  if (!ASCII.test(text)) throw notDecodable();
+  const query = new Map<string, string[]>();
+  for (const part of text.split('&')) {
+    if (part === '') continue;
+    const equals = part.indexOf('=');
+    const name = decode(equals === -1 ? part : part.slice(0, equals));
+    const value = equals === -1 ? '' : decode(part.slice(equals + 1));
+    query.set(name, [...(query.get(name) ?? []), value]);
+  }
+  return query;
+}
+
+/**
+ * The value of a parameter; undefined when it is absent.
+ * @throws PublicError VALIDATION_ERROR when it is given more than once, since it is unclear which one counts
+ */
+export function singleValueOf(query: Query, name: string): string | undefined {
+  const values = query.get(name) ?? [];
+  if (values.length > 1) throw invalidField(name, `${name} is given more than once`);
+  return values[0];
+}
+
+/** As HTML forms are sent: a plus is a space. */
+function decode(text: string): string {
+  try {
+    return decodeURIComponent(text.replaceAll('+', ' '));
+  } catch (cause) {
+    throw notDecodable(cause);
+  }
+}
+
+function notDecodable(cause?: unknown): PublicError {
+  return new PublicError('VALIDATION_ERROR', { message: 'The query is not valid percent-encoded UTF-8.', cause });
 }

@@ -1,7 +1,7 @@
 import { PublicError } from '@playline/errors';
 import { createLogger } from '@playline/runtime';
 import { describe, expect, it } from 'vitest';
-import { createFaultLog } from './fault-log.ts';
+import { createFaultLog } from './app.ts';
 
 const key = 'pk_svcapik-0123456789abcdefghijABCDEFGHIJ012345';
 

@@ -1,12 +1,7 @@
-export * from './admin-server.ts';
 export * from './app.ts';
-export { type ClientAddressOf, createClientAddress } from './app.ts';
 export * from './bytes-in-flight.ts';
-export * from './content.ts';
 export { Deadlines } from './deadlines.ts';
 export * from './exchange.ts';
-export * from './fault-log.ts';
-export * from './query.ts';
 export * from './read-body.ts';
 export * from './server.ts';
 export * from './trace.ts';

@@ -4,9 +4,8 @@ import { runInNewContext } from 'node:vm';
 import { until } from '@playline/testkit';
 import { expect, it, onTestFinished } from 'vitest';
 import { createHttpApp } from './app.ts';
-import { planJsonBody } from './content.ts';
 import type { Exchange } from './exchange.ts';
-import { readBody, useBody } from './read-body.ts';
+import { planJsonBody, readBody, useBody } from './read-body.ts';
 import { openHttpServer } from './server.ts';
 
 const LIMIT = 1024 * 1024;

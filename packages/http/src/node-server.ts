@@ -7,7 +7,6 @@ import {
   type ServerResponse,
 } from 'node:http';
 import type { Socket } from 'node:net';
-import { boundPipelining, PAUSED } from './pipelining.ts';
 
 export interface NodeServerOptions extends ServerOptions {
   readonly listener: RequestListener;
@@ -95,5 +94,183 @@ class PackedRequest extends IncomingMessage {
     this.#page = null;
     this.#pageBytes = 0;
     super.push(pageBytes * 2 < PAGE_BYTES ? Buffer.copyBytesFrom(page, 0, pageBytes) : page.subarray(0, pageBytes));
+  }
+}
+
+/**
+ * Requests of one connection that may be unanswered at a time. Browsers and client libraries send one and wait. A
+ * caller that sends more is served too, with the next request parsed when an earlier answer has been sent.
+ */
+const UNANSWERED_MAX = 4;
+/**
+ * Received bytes behind paused requests, on all connections of a server together. A connection holds at most one read
+ * of 64 KiB of them, so this many connections may be paused at a time: 256.
+ */
+const PAUSED_BYTES_MAX = 16 * 1024 * 1024;
+/**
+ * Paused connections that continue in one turn of the event loop, each with four requests. However many wait, all other
+ * connections wait for these only.
+ */
+const RESUMED_PER_TURN = 8;
+
+/** The result of a callback that pauses llhttp, the parser of Node. */
+const HPE_PAUSED = 21;
+const PAUSED = 'HPE_PAUSED';
+const NOTHING = Buffer.alloc(0);
+
+/** Members of Node's parser and of its sockets that its types lack. */
+interface NodeParser {
+  /** Called for each request once its headers are parsed. Its result goes to llhttp. */
+  onIncoming(request: IncomingMessage, keepAlive: boolean): number;
+  resume(): void;
+}
+type PipelinedSocket = Socket & {
+  parser: NodeParser | null;
+  /** The answer that is sent now, or next. */
+  _httpMessage?: ServerResponse | null;
+  /** Node itself has paused the connection, because answers are not read. */
+  _paused: boolean;
+  [PIPELINE]?: Pipeline;
+};
+
+const PIPELINE = Symbol('pipeline');
+
+/**
+ * Bounds the unanswered requests of each connection of a server. Node parses all that one read brought, up to 64 KiB
+ * with thousands of requests, before it looks whether answers are read. Must be called before the server listens.
+ * @returns the function to call with each `clientError` whose code is `PAUSED`
+ */
+function boundPipelining(server: Server): (error: Error, socket: Socket) => void {
+  const paused = new Paused();
+  server.on('connection', (socket: PipelinedSocket) => {
+    socket[PIPELINE] = new Pipeline(socket, paused);
+  });
+  return (error, socket) => {
+    const { rawPacket, bytesParsed } = error as Error & { rawPacket: Buffer; bytesParsed: number };
+    (socket as PipelinedSocket)[PIPELINE]?.pause(rawPacket.subarray(bytesParsed));
+  };
+}
+
+/** What the paused connections of a server have in common. */
+class Paused {
+  /** Received and not parsed. */
+  bytes = 0;
+  #ready: (() => void)[] = [];
+
+  /** Calls back in one of the next turns of the event loop, in the order of the calls. */
+  resume(run: () => void): void {
+    this.#ready.push(run);
+    if (this.#ready.length === 1) setImmediate(() => this.#turn());
+  }
+
+  #turn(): void {
+    for (const run of this.#ready.slice(0, RESUMED_PER_TURN)) run();
+    this.#ready = this.#ready.slice(RESUMED_PER_TURN);
+    if (this.#ready.length > 0) setImmediate(() => this.#turn());
+  }
+}
+
+/** The requests of one connection. Costs a comparison a request as long as the caller waits for each answer. */
+class Pipeline {
+  readonly #socket: PipelinedSocket;
+  readonly #paused: Paused;
+  readonly #serve: NodeParser['onIncoming'];
+  /** Unanswered requests; 0 also while there is one that no other has followed yet. */
+  #unanswered = 0;
+  /** The request behind which the parser is paused. */
+  #waiting: { readonly request: IncomingMessage; readonly keepAlive: boolean } | null = null;
+  #isResuming = false;
+  /** Received and not parsed. */
+  #restBytes = 0;
+  /** Node's own listener for data, once this class decides when it is called. */
+  #parse: ((data: Buffer) => void) | null = null;
+
+  constructor(socket: PipelinedSocket, paused: Paused) {
+    const parser = socket.parser as NodeParser;
+    this.#socket = socket;
+    this.#paused = paused;
+    this.#serve = parser.onIncoming;
+    parser.onIncoming = (request, keepAlive) => this.#receive(request, keepAlive);
+  }
+
+  #receive(request: IncomingMessage, keepAlive: boolean): number {
+    const current = this.#socket._httpMessage;
+    if (current == null) return this.#serve(request, keepAlive);
+    if (this.#unanswered === 0) this.#watch(current);
+    if (this.#unanswered >= UNANSWERED_MAX) {
+      this.#waiting = { request, keepAlive };
+      return HPE_PAUSED;
+    }
+    this.#unanswered++;
+    return this.#serve(request, keepAlive);
+  }
+
+  /** Answers are sent in order, so it is enough to watch the one that is sent now. */
+  #watch(response: ServerResponse): void {
+    if (this.#unanswered === 0) this.#unanswered = 1;
+    response.once('finish', () => {
+      const next = this.#socket._httpMessage;
+      this.#unanswered = next == null ? 0 : this.#unanswered - 1;
+      if (next != null) this.#watch(next);
+      this.#resumeSoon();
+    });
+  }
+
+  #resumeSoon(): void {
+    if (this.#waiting === null || this.#isResuming) return;
+    this.#isResuming = true;
+    this.#paused.resume(() => {
+      // Node pauses the connection while its answers are not read.
+      if (this.#socket._paused) this.#socket.once('drain', () => this.#resume());
+      else this.#resume();
+    });
+  }
+
+  /** Node passes a paused parser on as an error, with what it has not parsed. */
+  pause(rest: Buffer): void {
+    const socket = this.#socket;
+    this.#keep(rest.length);
+    if (this.#paused.bytes > PAUSED_BYTES_MAX) return void socket.destroy();
+    if (this.#parse === null) {
+      // Until now the parser took its bytes from the kernel. With a listener for data they come through the socket.
+      [this.#parse] = socket.listeners('data') as [(data: Buffer) => void];
+      socket.off('data', this.#parse);
+      socket.on('data', (data: Buffer) => this.#onData(data));
+      socket.once('close', () => this.#keep(0));
+    }
+    socket.pause();
+    if (rest.length > 0) socket.unshift(rest);
+  }
+
+  #keep(bytes: number): void {
+    this.#paused.bytes += bytes - this.#restBytes;
+    this.#restBytes = bytes;
+  }
+
+  #onData(data: Buffer): void {
+    const socket = this.#socket;
+    // A request that reads its body resumes the connection.
+    if (this.#waiting !== null || socket._paused) {
+      socket.pause();
+      socket.unshift(data);
+      return;
+    }
+    this.#keep(0);
+    this.#parse?.(data);
+  }
+
+  #resume(): void {
+    const socket = this.#socket;
+    const waiting = this.#waiting;
+    this.#isResuming = false;
+    if (socket._paused) return void this.#resumeSoon();
+    if (waiting === null || this.#unanswered >= UNANSWERED_MAX || socket.destroyed || socket.parser === null) return;
+    this.#waiting = null;
+    socket.parser.resume();
+    // Without a body the request ends here.
+    this.#parse?.(NOTHING);
+    if (socket._httpMessage != null) this.#unanswered++;
+    this.#serve(waiting.request, waiting.keepAlive);
+    socket.resume();
   }
 }

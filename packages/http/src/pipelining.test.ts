@@ -2,12 +2,10 @@ import { connect, type Socket } from 'node:net';
 import { until } from '@playline/testkit';
 import fc from 'fast-check';
 import { expect, it, onTestFinished } from 'vitest';
-import { openAdminServer } from './admin-server.ts';
 import { createHttpApp, type Route } from './app.ts';
-import { planJsonBody } from './content.ts';
 import type { Exchange } from './exchange.ts';
-import { readBody } from './read-body.ts';
-import { openHttpServer } from './server.ts';
+import { planJsonBody, readBody } from './read-body.ts';
+import { openAdminServer, openHttpServer } from './server.ts';
 
 const GET = 'GET /held HTTP/1.1\r\nhost: a\r\n\r\n';
 

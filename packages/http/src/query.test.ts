@@ -1,7 +1,7 @@
 import { codePoint } from '@playline/testkit/code-point';
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { parseQuery, singleValueOf } from './query.ts';
+import { parseQuery, singleValueOf } from './exchange.ts';
 
 const text = fc.string({ unit: codePoint });
 

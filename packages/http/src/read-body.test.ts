@@ -6,8 +6,7 @@ import { PublicError } from '@playline/errors';
 import { until } from '@playline/testkit';
 import { describe, expect, expectTypeOf, it, vi } from 'vitest';
 import { createHttpApp } from './app.ts';
-import { planFormBody, planJsonBody } from './content.ts';
-import { type UseBodyOptions, useBody } from './read-body.ts';
+import { planFormBody, planJsonBody, type UseBodyOptions, useBody } from './read-body.ts';
 import { openHttpServer } from './server.ts';
 import { expectEnvelope, json, LIMIT, open, post, sendRaw } from './test/open-server.ts';
 

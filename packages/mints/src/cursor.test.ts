@@ -1,7 +1,7 @@
 import type { CursorKey } from '@playline/contracts';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { createMintCursors } from './cursor.ts';
+import { createMintCursors } from './store.ts';
 
 const key = (id: number): CursorKey => ({ id, secret: Buffer.alloc(32, id) });
 const cursors = createMintCursors({ keys: [key(1), key(2)] });

@@ -2,9 +2,15 @@ import { randomBytes } from 'node:crypto';
 import { consentCodec, frameRecord } from '@playline/contracts';
 import fc from 'fast-check';
 import { afterAll, describe, expect, it } from 'vitest';
-import { type ConsentBytes, type ConsentLog, catchUpConsents } from './catch-up-consents.ts';
-import { type ChosenStatus, LaggingStoreFault, type PlacedConsent } from './consents.ts';
-import { MissingEpochFault } from './faults.ts';
+import {
+  type ChosenStatus,
+  type ConsentBytes,
+  type ConsentLog,
+  catchUpConsents,
+  LaggingStoreFault,
+  type PlacedConsent,
+} from './consents.ts';
+import { MissingEpochFault } from './people.ts';
 import { openTestPeople } from './test/test-people.ts';
 
 const SCHEMA_ID = 7;

@@ -1,10 +1,9 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import fc from 'fast-check';
 import { afterAll, describe, expect, it } from 'vitest';
-import { isLater, type PlacedConsent } from './consents.ts';
-import { MissingEpochFault } from './faults.ts';
+import { isLater, type PlacedConsent, rebuildConsents } from './consents.ts';
 import type { People } from './people.ts';
-import { rebuildConsents } from './rebuild-consents.ts';
+import { MissingEpochFault } from './people.ts';
 import { openRedisPeople } from './redis/index.ts';
 import { openMemoryPeople } from './test/memory/index.ts';
 import { openTestPeople } from './test/test-people.ts';

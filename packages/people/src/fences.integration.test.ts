@@ -1,10 +1,10 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import { afterAll, describe, expect, it } from 'vitest';
 import type { PlacedConsent } from './consents.ts';
-import { MissingFencesFault, RestartedFault } from './faults.ts';
 import type { Suspect } from './graph.ts';
 import type { GraphFact } from './identities/steps.ts';
 import type { People } from './people.ts';
+import { MissingFencesFault, RestartedFault } from './people.ts';
 import { openMemoryPeople } from './test/memory/index.ts';
 import { openTestPeople } from './test/test-people.ts';
 

@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto';
 import { afterAll, afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { EpochPresentFault, MissingEpochFault, MissingHoldFault } from './faults.ts';
 import { DEFAULT_LIMITS, GraphBehindFault, type IdentityGraph } from './graph.ts';
 import type { People } from './people.ts';
+import { EpochPresentFault, MissingEpochFault, MissingHoldFault } from './people.ts';
 import { openMemoryPeople } from './test/memory/index.ts';
 import { createScenario, type FactOptions, type Name, type Scenario } from './test/scenario.ts';
 import { openTestPeople } from './test/test-people.ts';

@@ -1,8 +1,8 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import fc from 'fast-check';
 import { afterAll, describe, expect, it } from 'vitest';
-import { MissingEpochFault } from './faults.ts';
 import type { ErasureGuards, ErasureHold } from './guards.ts';
+import { MissingEpochFault } from './people.ts';
 import { openRedisPeople } from './redis/index.ts';
 import { openMemoryPeople } from './test/memory/index.ts';
 import { openTestPeople } from './test/test-people.ts';

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
-import { EpochPresentFault } from './faults.ts';
 import type { PlacedSuspect } from './graph.ts';
+import { EpochPresentFault } from './people.ts';
 import { rebuildGraph, type VersionedOverride } from './rebuild.ts';
 import { openMemoryPeople } from './test/memory/index.ts';
 

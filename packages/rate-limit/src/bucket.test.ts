@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import type { RatePolicy } from './admit.ts';
 import { limitField, policyField } from './admit.ts';
 import { Bucket } from './bucket.ts';
-import type { RatePolicy } from './policy.ts';
 
 /** A plain token bucket, counted exactly in thousandths of a unit. */
 class Model {

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { createLocalLimiter } from './local-limiter.ts';
+import { createLocalLimiter } from './bucket.ts';
 
 const policy = { name: 'consents', perSecond: 1, burst: 2 };
 

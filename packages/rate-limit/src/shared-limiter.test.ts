@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import type { SharedBalances } from './balances.ts';
 import { openSharedLimiter, unsettledMax } from './index.ts';
+import type { SharedBalances } from './shared-limiter.ts';
 import { createMemoryBalances } from './test/memory/index.ts';
 import { COST_MAX, type Request, World } from './test/world.ts';
 

@@ -1,6 +1,5 @@
-import type { Account } from './admit.ts';
+import type { Account, Standing } from './admit.ts';
 import type { Clock } from './bucket.ts';
-import type { Standing } from './policy.ts';
 
 /** At most `calls` calls in `windowS` seconds, wherever the window begins. */
 export interface WindowPolicy {

@@ -5,8 +5,15 @@ import { testStackFolder } from '@playline/testkit';
 import { afterAll, describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { parseConfig } from './config.ts';
-import { clickhouseSettings, kafkaSettings, redisSettings, registrySettings } from './connection-settings.ts';
-import { toClickHouse, toKafka, toRedis } from './connections.ts';
+import {
+  clickhouseSettings,
+  kafkaSettings,
+  redisSettings,
+  registrySettings,
+  toClickHouse,
+  toKafka,
+  toRedis,
+} from './connection-settings.ts';
 
 const schema = z.object({ ...kafkaSettings, ...redisSettings, ...clickhouseSettings, ...registrySettings });
 const plain = {

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { inBatches } from './batches.ts';
+import { inBatches } from './clickhouse-query.ts';
 
 async function gather<T>(things: readonly T[], size: number): Promise<T[][]> {
   const batches: T[][] = [];

@@ -2,7 +2,7 @@ import { Agent } from 'node:https';
 import { Readable } from 'node:stream';
 import type { ConnectionOptions } from 'node:tls';
 import { type ClickHouseClient, ClickHouseLogLevel, type ClickHouseSettings, createClient } from '@clickhouse/client';
-import { createConnectGate } from './reconnect.ts';
+import { createConnectGate } from './connection-faults.ts';
 import { toStoreFault } from './store-fault.ts';
 
 export { type ClickHouseClient, type ClickHouseSettings, parseError } from '@clickhouse/client';

@@ -1,8 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { createConnectionFaults } from './connection-faults.ts';
+import { createConnectionFaults, createReconnectPace } from './connection-faults.ts';
 import { explainConnection, type StoreName } from './explain-fault.ts';
-import { createReconnectPace } from './reconnect.ts';
 
 const STORES: StoreName[] = ['Kafka', 'ClickHouse', 'Redis', 'the schema registry'];
 const fault = (fields: object, cause?: unknown) => Object.assign(new Error('words of a client', { cause }), fields);

@@ -70,3 +70,78 @@ export function createConnectionFaults(log: FaultLog, nowMs: () => number = () =
     },
   };
 }
+
+/** A person corrects a refusal: one attempt in five seconds notices it soon enough and costs the server little. */
+const REFUSED_WAIT_MAX_MS = 5_000;
+const WAIT_MIN_MS = 50;
+
+/** How long a client waits before it connects again. */
+export interface ReconnectPace {
+  /** Call it with every fault of the connection. */
+  heard(fault: unknown): void;
+  /** Milliseconds before the attempt of this number, counted from 1 since the last success. */
+  waitMs(attempt: number): number;
+}
+
+/**
+ * Waits little while a store is away, since it may be back at any moment, and doubles the wait up to five seconds while
+ * it refuses us (TLS or login).
+ * @param awayMaxMs longest wait while the store is away
+ */
+export function createReconnectPace(store: StoreName, awayMaxMs: number): ReconnectPace {
+  let isRefused = false;
+  return {
+    heard(fault) {
+      ({ isRefusal: isRefused } = explainConnection(store, fault));
+    },
+    waitMs(attempt) {
+      if (!isRefused) return Math.min(WAIT_MIN_MS * attempt, awayMaxMs);
+      // The exponent is bounded: hours of attempts must not overflow into no wait at all.
+      return Math.min(WAIT_MIN_MS * 2 ** Math.min(attempt, 10), REFUSED_WAIT_MAX_MS);
+    },
+  };
+}
+
+/** A store that is only away is tried whenever a caller calls: callers have their own waits. */
+const AWAY_WAIT_MS = 0;
+
+/**
+ * Limits the attempts of clients that connect with every call to a store that refuses them (TLS or login). It is tried
+ * again after a wait that doubles up to five seconds; calls before that fail at once with the same refusal.
+ */
+export interface ConnectGate {
+  /** The refusal that still counts for an address (`host:port`), or null when it may be connected to. */
+  refusalOf(address: string): Error | null;
+  /** Call it after every attempt; null when it succeeded. */
+  settled(address: string, fault: Error | null): void;
+}
+
+interface Refusal {
+  readonly pace: ReconnectPace;
+  attempts: number;
+  fault: Error;
+  untilMs: number;
+}
+
+/** @param nowMs a clock that never goes back */
+export function createConnectGate(store: StoreName, nowMs: () => number = () => performance.now()): ConnectGate {
+  const refusals = new Map<string, Refusal>();
+  return {
+    refusalOf(address) {
+      const refusal = refusals.get(address);
+      return refusal !== undefined && nowMs() < refusal.untilMs ? refusal.fault : null;
+    },
+    settled(address, fault) {
+      if (fault === null || !explainConnection(store, fault).isRefusal) return void refusals.delete(address);
+      const pace = createReconnectPace(store, AWAY_WAIT_MS);
+      const refusal = refusals.get(address) ?? { pace, attempts: 0, fault, untilMs: 0 };
+      refusals.set(address, refusal);
+      // Others were on their way meanwhile: one wait is enough for all of them.
+      if (nowMs() < refusal.untilMs) return;
+      refusal.pace.heard(fault);
+      refusal.attempts++;
+      refusal.fault = fault;
+      refusal.untilMs = nowMs() + refusal.pace.waitMs(refusal.attempts);
+    },
+  };
+}

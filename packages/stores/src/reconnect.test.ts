@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { createConnectGate } from './reconnect.ts';
+import { createConnectGate } from './connection-faults.ts';
 
 const refused = Object.assign(new Error('refused'), { code: 'CERT_UNTRUSTED' });
 const away = Object.assign(new Error('away'), { code: 'ECONNREFUSED' });

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { ConnectionOptions } from 'node:tls';
 import { Redis, ReplyError } from 'ioredis';
-import { createReconnectPace } from './reconnect.ts';
+import { createReconnectPace } from './connection-faults.ts';
 
 export type { Redis };
 

@@ -1,14 +1,17 @@
-export type {
-  AtomicPublisher,
-  GroupOffsets,
-  GroupPartition,
-  LogBounds,
-  LogReader,
-  LogSection,
-  PlacedRecord,
+export {
+  type AtomicPublisher,
+  awaitDecided,
+  type GroupOffsets,
+  type GroupPartition,
+  isTakenOver,
+  type LogBounds,
+  type LogReader,
+  type LogSection,
+  OpenTransactionFault,
+  type PlacedRecord,
 } from './log.ts';
 export { toPartition } from './murmur2.ts';
-export { toBlockToken } from './partitions/block-token.ts';
+export { toBlockToken } from './partitions/block.ts';
 export {
   type DeadLetter,
   deadLetterTopicOf,
@@ -17,18 +20,23 @@ export {
   sendDeadLetters,
   toDeadLetter,
 } from './partitions/dead-letters.ts';
-export { type Finding, toFindingText } from './partitions/log-finding.ts';
 export { fromMark, isSameMark, parseMark } from './partitions/log-mark.ts';
-export { isAnswer, type OffsetDecision, type ReplacedRange } from './partitions/offset-decision.ts';
-export { createStoreCalls, type StoreCalls } from './partitions/store-calls.ts';
-export { type StoreFoldingOptions, storeFolding } from './partitions/store-folding.ts';
+export {
+  type Finding,
+  isAnswer,
+  type OffsetDecision,
+  type ReplacedRange,
+  toFindingText,
+} from './partitions/offset-decision.ts';
 export {
   createNameNotes,
+  createStoreCalls,
   type NameNotes,
+  type StoreCalls,
+  type StoreFoldingOptions,
   type StoreOnceOptions,
+  storeFolding,
   storeOnce,
   type TokenRows,
 } from './partitions/store-once.ts';
 export * from './ports.ts';
-export { sendAll } from './send-all.ts';
-export { awaitDecided, isTakenOver, OpenTransactionFault } from './transactions.ts';

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { isTakenOver } from './transactions.ts';
+import { isTakenOver } from './log.ts';
 
 const refused = (type: string, cause?: Error) => Object.assign(new Error('refused', { cause }), { type });
 

@@ -1,10 +1,12 @@
 import { execFile } from 'node:child_process';
+import { rmSync } from 'node:fs';
 import { promisify } from 'node:util';
+import { applySql } from '@playline/infra/clickhouse';
+import { loadSecrets, placesOf, startStack, sweepStacks } from '@playline/infra/local';
 import type { TestProject } from 'vitest/node';
-import { type DatabaseTarget, runStatement } from './clickhouse-target.ts';
-import type { TestStores } from './stores.ts';
-import { startLocalStores } from './stores-local.ts';
-import { openTableTemplate } from './table-template.ts';
+import { type DatabaseTarget, runStatement, toDatabaseName } from './clickhouse-target.ts';
+import { parentOfStacks, testStackFolder } from './stack-folder.ts';
+import type { Stores, TestStores } from './stores.ts';
 
 /** An engine that takes longer to say its version is stuck or far away. */
 const ENGINE_ANSWER_MS = 2000;
@@ -60,4 +62,48 @@ export default async function setup(project: TestProject): Promise<() => Promise
   project.provide('stores', stores);
   project.provide('tableTemplate', template);
   return stop;
+}
+
+/**
+ * Starts the four stores as processes on free ports with fresh data, and makes the template of tables while Kafka and the
+ * registry still start; what earlier runs left behind is ended first.
+ * @throws Error that says what to install when the machine lacks something
+ */
+export async function startLocalStores(): Promise<{
+  stores: TestStores;
+  template: DatabaseTarget;
+  stop(): Promise<void>;
+}> {
+  await sweepStacks(placesOf, parentOfStacks());
+  const directory = testStackFolder('run');
+  const remove = () => rmSync(directory, { recursive: true, force: true });
+  const say = (line: string) => console.error(`stores: ${line}`);
+  // A start that has ended well has filled it.
+  let template!: DatabaseTarget;
+  const fillClickHouse = async (clickhouse: Stores['clickhouse']) => {
+    template = await openTableTemplate({ clickhouse });
+  };
+  const options = { directory, services: [], say, fillClickHouse, isThrownAway: true };
+  const stack = await startStack(options).catch((error) => {
+    remove();
+    throw error;
+  });
+  const { kafka, redis, clickhouse, registry } = stack.file;
+  const { url, user, password } = clickhouse;
+  const { portalPassword, viewsPassword } = loadSecrets(placesOf(directory));
+  return {
+    stores: { kafka, redis, clickhouse: { url, user, password }, portalPassword, viewsPassword, registry },
+    template,
+    async stop() {
+      await stack.stop();
+      remove();
+    },
+  };
+}
+
+/** Creates the database that the others of a test run are copied from. */
+async function openTableTemplate({ clickhouse }: Pick<Stores, 'clickhouse'>): Promise<DatabaseTarget> {
+  const target = { ...clickhouse, database: toDatabaseName() };
+  await applySql(target);
+  return target;
 }

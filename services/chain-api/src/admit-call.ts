@@ -1,4 +1,9 @@
-import type { UsageCounter } from '@playline/access-keys';
+import {
+  openRateLimitKeyFinder,
+  type RateLimitKeyRecord,
+  type RecordView,
+  type UsageCounter,
+} from '@playline/access-keys';
 import { PublicError } from '@playline/errors';
 import type { ClientAddressOf, Exchange } from '@playline/http';
 import { admitRequest, type OnRefused, type WindowLimiter, type WindowPolicy } from '@playline/rate-limit';
@@ -64,5 +69,38 @@ export function createAdmitCall({ keys, limiter, policy, addressOf, onRefused, u
     admitAddress(exchange);
     const message = `The key in ${KEY_HEADER} is not valid.`;
     throw new PublicError('AUTHENTICATION_ERROR', { message, details: { header: KEY_HEADER } });
+  };
+}
+
+interface RateLimitKeysParts {
+  /** Of `RATE_LIMIT_KEYS`; closed with the keys. */
+  view: RecordView<RateLimitKeyRecord> & { close(): Promise<void> };
+  /** ACCESS_KEY_PREFIX */
+  prefix: string;
+}
+
+interface OpenRateLimitKeys extends RateLimitKeys {
+  /** True when this process knows all present keys. */
+  ready(): Promise<boolean>;
+  close(): Promise<void>;
+}
+
+/**
+ * Opens the rate limit keys of Redis, which gateways keep in sync with the log. All keys are in memory and confirmed
+ * twice a second, so that a call with a key needs no query.
+ */
+export function openRateLimitKeys({ view, prefix }: RateLimitKeysParts): OpenRateLimitKeys {
+  const { find, refresh, close } = openRateLimitKeyFinder({ view, prefix });
+  return {
+    find,
+    ready: () =>
+      refresh().then(
+        () => true,
+        () => false,
+      ),
+    close: async () => {
+      close();
+      await view.close();
+    },
   };
 }

@@ -30,15 +30,14 @@ import {
 } from '@playline/runtime';
 import { createConnectionFaults } from '@playline/stores';
 import { createSchemaRegistry, openLogReader, openProducer } from '@playline/stream/kafka';
+import { openRateLimitKeys } from './admit-call.ts';
 import { createChainApiApp } from './app.ts';
 import { toChains } from './chains.ts';
 import { configSchema } from './config.ts';
-import { createHorizons } from './horizons.ts';
+import { createDegraded, createHorizons, createReadiness } from './horizons.ts';
 import { createChainApiMetrics, showHorizons } from './metrics.ts';
 import { createCollections } from './minting/collections.ts';
 import { createIsLogKnown, createMintTopics, mintTopicNames } from './minting/publish.ts';
-import { openRateLimitKeys } from './rate-limit-keys.ts';
-import { createDegraded, createReadiness } from './readiness.ts';
 
 const SERVICE = 'chain-api';
 const config = parseConfig(configSchema, process.env);

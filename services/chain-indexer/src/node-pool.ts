@@ -1,5 +1,5 @@
 import { type ChainNode, ForkFault, NodeFault } from '@playline/chain';
-import { SmallerRangeFault } from './steps/read-in-time.ts';
+import { SmallerRangeFault } from './steps/range-size.ts';
 
 export interface NodePoolOptions {
   /** The preferred one first. */

@@ -4,7 +4,7 @@ import { createLogger } from '@playline/runtime';
 import { StoreFault } from '@playline/stores';
 import fc from 'fast-check';
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
-import { RequestQueue } from './request-queue.ts';
+import { RequestQueue } from './batch-loop.ts';
 import { TooManyLinksError } from './steps/resolve.ts';
 
 const createRequest = (): ErasureRequest => ({

@@ -1,7 +1,7 @@
 import { openMemoryPeople } from '@playline/people/memory';
 import { createLogger } from '@playline/runtime';
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
-import { openHoldSweep } from './hold-sweep.ts';
+import { openHoldSweep } from './audience-routes.ts';
 
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());

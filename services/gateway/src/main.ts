@@ -19,10 +19,10 @@ import {
 import { createConnectionFaults } from '@playline/stores';
 import { createSchemaRegistry, openLogReader, openProducer } from '@playline/stream/kafka';
 import { createGatewayApp } from './app.ts';
+import { openHoldSweep } from './audience-routes.ts';
 import { createClockWatch, openClockComparison } from './clock-watch.ts';
 import { configSchema } from './config.ts';
 import { openEnvironmentRates } from './environment-rates.ts';
-import { openHoldSweep } from './hold-sweep.ts';
 import { createSharingReport } from './rate-limits/index.ts';
 import { createDegraded, createReadiness } from './readiness.ts';
 import { openRejections } from './rejections.ts';

@@ -19,8 +19,7 @@ import {
   type StreamRecord,
   sendDeadLetters,
 } from '@playline/stream';
-import { LaneWorker } from './lane/lane-worker.ts';
-import { LaneWorkers } from './lane/lane-workers.ts';
+import { LaneWorker, LaneWorkers } from './lane/lane-worker.ts';
 import { MintLane, type MintLaneParts } from './lane/mint-lane.ts';
 import { createMinterMetrics, type MinterMetrics } from './minter-metrics.ts';
 import type {

@@ -37,9 +37,8 @@ import { createSearchMessages } from './pages/live/search.ts';
 import { createDegraded, createReadiness } from './readiness.ts';
 import { createPortalReads, READ_MAX_MS } from './reads/index.ts';
 import { createStanding } from './standing/index.ts';
-import { createAudit } from './stores/audit.ts';
 import { createPortalPeople } from './stores/people.ts';
-import { type LogParts, openPortalRecords } from './stores/portal-records.ts';
+import { createAudit, type LogParts, openPortalRecords } from './stores/portal-records.ts';
 
 const SERVICE = 'portal';
 const PRODUCT = 'Playline';

@@ -1,14 +1,18 @@
 import { describe, expect, it } from 'vitest';
-import { addPasskey, notePasskeyUse, removePasskey, renameAccount, setPassword } from './credentials.ts';
 import {
   acceptInvitation,
   createFirstAdministrator,
+  disableAccount,
+  enableAccount,
   findInvited,
   invite,
+  removeAccount,
   resetAccess,
   revokeInvitation,
+  setAdministrator,
+  setRole,
 } from './invitations.ts';
-import { disableAccount, enableAccount, removeAccount, setAdministrator, setRole } from './members.ts';
+import { addPasskey, notePasskeyUse, removePasskey, renameAccount, setPassword } from './sign-in.ts';
 import { createWorld, HASH, passkeyOf, personOf } from './test/world.ts';
 
 const HOUR = 3_600_000;

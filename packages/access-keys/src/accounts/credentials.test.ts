@@ -1,8 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { addPasskey, linkOpenId, removePasskey, renameAccount, setPassword, unlinkOpenId } from './credentials.ts';
-import { resetAccess } from './invitations.ts';
-import { disableAccount, enableAccount, setAdministrator, setRole } from './members.ts';
+import { disableAccount, enableAccount, resetAccess, setAdministrator, setRole } from './invitations.ts';
 import { isSessionOf } from './sessions.ts';
+import { addPasskey, linkOpenId, removePasskey, renameAccount, setPassword, unlinkOpenId } from './sign-in.ts';
 import { createWorld, passkeyOf } from './test/world.ts';
 
 const place = { userAgent: '', address: '' };

@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { acceptFirstLink, isFirstLink, issueFirstLink } from './first-link.ts';
-import { type NewPerson, resetAccess } from './invitations.ts';
+import { acceptFirstLink, isFirstLink, issueFirstLink, type NewPerson, resetAccess } from './invitations.ts';
 import { createWorld, personOf } from './test/world.ts';
 
 const accept = (world: ReturnType<typeof createWorld>, text: string, person: NewPerson = personOf('root')) =>

@@ -1,6 +1,8 @@
 import { randomUUID } from 'node:crypto';
-import type { Content } from '../records/record-store.ts';
-import { toDone } from '../records/record-store.ts';
+import { PublicError } from '@playline/errors';
+import type { Placed, RecordLogReader } from '../records/record-log.ts';
+import { type Content, toDone } from '../records/record-store.ts';
+import { isLater } from '../records/record-view.ts';
 import {
   type AccountRecord,
   findAnyInvited,
@@ -23,9 +25,9 @@ import {
   withoutSessions,
 } from './context.ts';
 import { toLogin, toPersonName } from './login.ts';
-import { createToken, hashToken } from './one-time-texts.ts';
+import { createToken, hashToken, type OneTimeTexts } from './one-time-texts.ts';
 import { findByOpenId, type OpenIdSubject } from './open-id.ts';
-import { isAtMost, roleIn } from './roles.ts';
+import { isAtMost, type Role, roleIn } from './roles.ts';
 
 /** Lifetime of the link of an invitation or a reset. */
 export const INVITATION_MS = 72 * 60 * 60_000;
@@ -220,4 +222,184 @@ export function assertNewPasskey(accounts: readonly AccountRecord[], { id }: Pas
 export function assertNewOpenId(accounts: readonly AccountRecord[], openId: OpenIdSubject): void {
   if (findByOpenId(accounts, openId) !== null)
     throw conflict('Somebody here signs in with this account there already.');
+}
+
+/** How long the link is good that makes the first administrator. */
+export const FIRST_LINK_LIFETIME_S = 15 * 60;
+const PURPOSE = 'first-administrator';
+
+interface FirstLinkParts {
+  readonly log: RecordLogReader<AccountRecord>;
+  readonly oneTimeTexts: Pick<OneTimeTexts, 'issue' | 'look' | 'take'>;
+}
+
+/**
+ * Creates the text of the link with which a person becomes the first administrator. Whether there is an administrator
+ * already is read from the log and not from Redis: an emptied Redis must not give the instance away.
+ * @throws PublicError CONFLICT_ERROR when there is an administrator; what the log throws when it cannot be read
+ */
+export async function issueFirstLink({ log, oneTimeTexts }: FirstLinkParts): Promise<string> {
+  if (hasAdministrator(await readLog(log)))
+    throw conflict('This instance has an administrator: ask for an invitation.');
+  return oneTimeTexts.issue({ purpose: PURPOSE, value: '', lifetimeS: FIRST_LINK_LIFETIME_S });
+}
+
+/** Whether a link is still valid. Asking does not use it up. */
+export async function isFirstLink(
+  { oneTimeTexts }: Pick<FirstLinkParts, 'oneTimeTexts'>,
+  text: string,
+): Promise<boolean> {
+  return (await oneTimeTexts.look({ purpose: PURPOSE, text })) !== null;
+}
+
+/**
+ * Makes the person who has a valid link the first administrator. The link is used up by success, not by a failed try.
+ * Two people who use one link at the same moment are no danger, since the log accepts only one first administrator.
+ * @param person `id`: as for `createFirstAdministrator`
+ * @throws PublicError RESOURCE_NOT_FOUND when the link is not valid. If the reason is that there is an administrator,
+ * the link is used up. And as `createFirstAdministrator`; the link then stays valid
+ */
+export async function acceptFirstLink(
+  context: AccountContext & Pick<FirstLinkParts, 'oneTimeTexts'>,
+  { text, person }: { readonly text: string; readonly person: Parameters<typeof createFirstAdministrator>[1] },
+): Promise<AccountRecord> {
+  if (!(await isFirstLink(context, text))) throw linkNotGood();
+  const use = () => context.oneTimeTexts.take({ purpose: PURPOSE, text });
+  try {
+    const account = await createFirstAdministrator(context, person);
+    await use();
+    return account;
+  } catch (fault) {
+    const isConflict = fault instanceof PublicError && fault.code === 'CONFLICT_ERROR';
+    if (!isConflict || !hasAdministrator(await context.store.readAll())) throw fault;
+    await use();
+    throw linkNotGood();
+  }
+}
+
+/** Each account as the log has it last. */
+async function readLog(log: RecordLogReader<AccountRecord>): Promise<AccountRecord[]> {
+  const last = new Map<string, Placed<AccountRecord>>();
+  for (const range of await log.bounds())
+    for (const placed of await log.read(range))
+      if (isLater(placed, last.get(placed.record.id))) last.set(placed.record.id, placed);
+  return [...last.values()].map(({ record }) => record);
+}
+
+/**
+ * Sets the role of an account in a project; null removes it from the project. Owners change members of their project,
+ * administrators change everybody.
+ * @throws PublicError AUTHENTICATION_ERROR when the account that asks may not do this, and as `changeAccount`
+ */
+export function setRole(
+  context: AccountContext,
+  { accountId, projectId, role }: { accountId: string; projectId: string; role: Role | null },
+): Promise<AccountRecord> {
+  return changeAccount(context, accountId, (account, { accounts }) => {
+    assertMay(context, accounts, { action: 'members.change', projectId });
+    // Otherwise an owner could find out which ids are accounts.
+    if (roleIn(account, projectId) === null)
+      assertMay(context, accounts, { action: 'accounts.change', projectId: null });
+    const others = account.roles.filter((each) => each.projectId !== projectId);
+    const roles: ProjectRole[] = role === null ? others : [...others, { projectId, role }];
+    return { ...account, roles };
+  });
+}
+
+/** Makes an account an administrator of the instance, or no longer. @throws PublicError as `setRole` */
+export function setAdministrator(
+  context: AccountContext,
+  { accountId, isAdministrator }: { accountId: string; isAdministrator: boolean },
+): Promise<AccountRecord> {
+  return changeAccount(context, accountId, (account, { accounts }) => {
+    assertMay(context, accounts, { action: 'accounts.change', projectId: null });
+    return { ...account, isAdministrator };
+  });
+}
+
+/** Keeps an account from signing in until it is enabled again; what it may do is kept. @throws PublicError as `setRole` */
+export function disableAccount(context: AccountContext, accountId: string): Promise<AccountRecord> {
+  return changeAccount(context, accountId, (account, { accounts }) => {
+    assertMay(context, accounts, { action: 'accounts.change', projectId: null });
+    if (account.state === 'invited') throw conflict('Nobody has accepted the invitation: revoke it.');
+    // An open link would let the person back in later.
+    return { ...account, state: 'disabled', invitation: null };
+  });
+}
+
+/** @throws PublicError as `setRole` */
+export function enableAccount(context: AccountContext, accountId: string): Promise<AccountRecord> {
+  return changeAccount(context, accountId, (account, { accounts }) => {
+    assertMay(context, accounts, { action: 'accounts.change', projectId: null });
+    if (account.state !== 'disabled') throw conflict('The account is not disabled.');
+    return { ...account, state: 'live' };
+  });
+}
+
+/**
+ * Removes an account for good. Its name, login and credentials are erased from the record. Its id stays, since records
+ * of what it did name it.
+ * @throws PublicError as `setRole`
+ */
+export function removeAccount(context: AccountContext, accountId: string): Promise<AccountRecord> {
+  return changeAccount(context, accountId, (account, { accounts }) => {
+    assertMay(context, accounts, { action: 'accounts.remove', projectId: null });
+    return toRemoved(account);
+  });
+}
+
+/** Somebody who has an account, and the text of a link. */
+export interface Joining {
+  readonly text: string;
+  readonly accountId: string;
+}
+
+/**
+ * The invitation that an account may take. Null when the link is not valid, when it is a link to get back in, or when
+ * another account has begun to take it.
+ */
+export function findJoinable(
+  accounts: readonly AccountRecord[],
+  { text, accountId }: Joining,
+  nowAt: number,
+): AccountRecord | null {
+  const invited = findAnyInvited(accounts, text, nowAt);
+  if (invited === null || invited.state !== 'invited') return null;
+  const takenBy = invited.invitation?.takenBy ?? null;
+  return takenBy === null || takenBy === accountId ? invited : null;
+}
+
+/**
+ * Adds the roles of an invitation to an existing account. Where both have a role in one project, the stronger one
+ * stays. The account's sessions end. This takes three records. The first marks the invitation as taken by this account,
+ * so if the process dies in between, the link works for this account only and continues where it stopped.
+ * @throws PublicError RESOURCE_NOT_FOUND when the link is not valid for this account; AUTHENTICATION_ERROR when the
+ * account is not live
+ */
+export async function joinInvitation(context: AccountContext, joining: Joining): Promise<AccountRecord> {
+  const { accountId } = joining;
+  let invitedId = '';
+  await context.store.change((accounts) => {
+    const invited = findJoinable(accounts, joining, nowOf(context));
+    if (invited === null || invited.invitation === null) throw linkNotGood();
+    if (findAccount(accounts, accountId).state !== 'live') throw forbidden('The account is not live.');
+    invitedId = invited.id;
+    return { ...invited, invitation: { ...invited.invitation, takenBy: accountId } };
+  });
+  const joined = await changeAccount(context, accountId, (account, { accounts }) => {
+    const invited = findAccount(accounts, invitedId);
+    if (account.state !== 'live' || invited.invitation?.takenBy !== accountId) throw linkNotGood();
+    const isAdministrator = account.isAdministrator || invited.isAdministrator;
+    return { ...account, isAdministrator, roles: mergeRoles(account.roles, invited.roles) };
+  });
+  await context.store.change((accounts) => toRemoved(findAccount(accounts, invitedId)));
+  return toDone(joined);
+}
+
+function mergeRoles(own: readonly ProjectRole[], given: readonly ProjectRole[]): ProjectRole[] {
+  const better = given.filter(({ projectId, role }) => {
+    const standing = own.find((each) => each.projectId === projectId);
+    return standing === undefined || !isAtMost(role, standing.role);
+  });
+  return [...own.filter((each) => !better.some(({ projectId }) => projectId === each.projectId)), ...better];
 }

@@ -1,8 +1,17 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { acceptInvitation, findInvited, invite, resetAccess, revokeInvitation } from './invitations.ts';
-import { findJoinable, joinInvitation } from './join.ts';
-import { disableAccount, removeAccount, setRole } from './members.ts';
+import {
+  acceptInvitation,
+  disableAccount,
+  findInvited,
+  findJoinable,
+  invite,
+  joinInvitation,
+  removeAccount,
+  resetAccess,
+  revokeInvitation,
+  setRole,
+} from './invitations.ts';
 import { isAtMost, ROLES } from './roles.ts';
 import { createWorld, personOf } from './test/world.ts';
 

@@ -1,9 +1,8 @@
 import { beforeAll, describe, expect, it } from 'vitest';
 import { createPasskeys } from '../passkeys/index.ts';
-import { addPasskey, notePasskeyUse, setPassword } from './credentials.ts';
-import { disableAccount } from './members.ts';
+import { disableAccount } from './invitations.ts';
 import { createPasswords, type Passwords } from './passwords.ts';
-import { createSignIn } from './sign-in.ts';
+import { addPasskey, createSignIn, notePasskeyUse, setPassword } from './sign-in.ts';
 import { createSoftwareAuthenticator } from './test/software-authenticator.ts';
 import { createWorld } from './test/world.ts';
 

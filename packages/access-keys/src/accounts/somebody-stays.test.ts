@@ -1,12 +1,22 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { AccountRecord } from './account.ts';
-import { linkOpenId, unlinkOpenId } from './credentials.ts';
-import { acceptInvitation, createFirstAdministrator, invite, resetAccess, revokeInvitation } from './invitations.ts';
-import { joinInvitation } from './join.ts';
-import { disableAccount, enableAccount, removeAccount, setAdministrator, setRole } from './members.ts';
+import {
+  acceptInvitation,
+  createFirstAdministrator,
+  disableAccount,
+  enableAccount,
+  invite,
+  joinInvitation,
+  removeAccount,
+  resetAccess,
+  revokeInvitation,
+  setAdministrator,
+  setRole,
+} from './invitations.ts';
 import { findByOpenId } from './open-id.ts';
 import { ROLES, type Role } from './roles.ts';
+import { linkOpenId, unlinkOpenId } from './sign-in.ts';
 import { createWorld, personOf } from './test/world.ts';
 
 const PROJECTS = ['p', 'p-2'];

@@ -3,8 +3,17 @@ import { describe, expect, it } from 'vitest';
 import { createRecordStore, type RecordStore } from '../records/record-store.ts';
 import { syncFromLog } from '../records/sync-from-log.ts';
 import { createMemoryRecordLog, createMemoryRecords } from '../test/memory-records.ts';
-import { COLLECTIONS, type CollectionRecord, collectionsOf, createIsUnlinked } from './collection.ts';
-import { linkCollection, moveCollection, relinkCollection, renameCollection, unlinkCollection } from './operations.ts';
+import {
+  COLLECTIONS,
+  type CollectionRecord,
+  collectionsOf,
+  createIsUnlinked,
+  linkCollection,
+  moveCollection,
+  relinkCollection,
+  renameCollection,
+  unlinkCollection,
+} from './collection.ts';
 
 const contractAddress = '0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed';
 const contract = { chain: 'demo-chain', contractAddress };

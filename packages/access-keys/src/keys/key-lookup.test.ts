@@ -1,10 +1,9 @@
 import { hang } from '@playline/testkit/hang';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { createMemoryStore } from '../test/index.ts';
-import { ACCESS_KEYS } from './access-key.ts';
+import { ACCESS_KEYS, createKey, type NewKey, refreshKey } from './access-key.ts';
 import { createKeyVerifier, KeyStoreFault, openKeys } from './key-lookup.ts';
 import { createKeyText } from './key-text.ts';
-import { createKey, type NewKey, refreshKey } from './operations.ts';
 
 const prefix = 'svcapik';
 const wanted: NewKey = { projectId: 'p', environmentId: 'e-test', environment: 'production', kind: 'publishable' };

@@ -3,9 +3,20 @@ import { createRecordStore } from '../records/record-store.ts';
 import { Overtaken, ViewFault } from '../records/record-view.ts';
 import { rebuildRecords, syncFromLog } from '../records/sync-from-log.ts';
 import { createMemoryRecords, createMemoryStore } from '../test/index.ts';
-import { ACCESS_KEYS, type AccessKeyRecord, findLiveKey, keysOf, keysOfProject } from './access-key.ts';
+import {
+  ACCESS_KEYS,
+  type AccessKeyRecord,
+  createKey,
+  ENDED_KEYS_KEPT,
+  findLiveKey,
+  keysOf,
+  keysOfProject,
+  type NewKey,
+  refreshKey,
+  revokeKey,
+  setKeyOrigins,
+} from './access-key.ts';
 import { hashKey } from './key-text.ts';
-import { createKey, ENDED_KEYS_KEPT, type NewKey, refreshKey, revokeKey, setKeyOrigins } from './operations.ts';
 
 const prefix = 'svcapik';
 const ada = { changedBy: 'ada', requestId: 'r-1' };

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { ORIGINS_MAX, parseOrigins } from './operations.ts';
+import { ORIGINS_MAX, parseOrigins } from './access-key.ts';
 
 describe('origins', () => {
   it('are what browsers say, whatever address of the site was given for one, and each is there once', () => {

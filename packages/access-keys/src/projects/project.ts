@@ -1,3 +1,4 @@
+import { randomInt } from 'node:crypto';
 import {
   type MessageRate,
   type ProjectEnvironment,
@@ -5,7 +6,10 @@ import {
   projectCodec,
   TOPICS,
 } from '@playline/contracts';
+import { PublicError } from '@playline/errors';
+import type { KeyEnvironment } from '../keys/key-text.ts';
 import type { RecordKind } from '../records/record-log.ts';
+import { type Content, type RecordStore, toDone, toName } from '../records/record-store.ts';
 
 export type { MessageRate, ProjectEnvironment, ProjectRecord } from '@playline/contracts';
 
@@ -44,3 +48,177 @@ export function rateOf({ cap, limit }: Pick<ProjectEnvironment, 'cap' | 'limit'>
   if (limit === null) return allowed;
   return { perSecond: Math.min(allowed.perSecond, limit.perSecond), burst: Math.min(allowed.burst, limit.burst) };
 }
+
+export interface ProjectContext {
+  readonly store: RecordStore<ProjectRecord>;
+}
+
+/** An environment to be created. */
+export interface NewEnvironment {
+  /** `[a-z0-9_-]`; the end of the environment's id, after the id of the project. */
+  readonly name: string;
+  readonly kind: KeyEnvironment;
+}
+
+export interface NewProject {
+  readonly name: string;
+  /** Replaces the opaque id, for a project that has a known id already. */
+  readonly id?: string | undefined;
+  readonly environments: readonly NewEnvironment[];
+}
+
+/** The environments of a project when none are given. */
+export const USUAL_ENVIRONMENTS: readonly NewEnvironment[] = [
+  { name: 'production', kind: 'production' },
+  { name: 'development', kind: 'development' },
+];
+
+const NAME = /^[a-z0-9_-]+$/;
+/** Bounded, because events, keys and limits contain the id of their environment. */
+const ENVIRONMENT_ID_CHARACTERS_MAX = 64;
+/** The longest suffix of its environments, `-development`, takes the other twelve. */
+export const PROJECT_ID_CHARACTERS_MAX = 52;
+/** Without characters that look alike; 12 of them have 60 bits. */
+const ID_CHARACTERS = 'abcdefghijkmnpqrstuvwxyz23456789';
+const OPAQUE_CHARACTERS = 12;
+
+/**
+ * Creates a project.
+ * @throws PublicError VALIDATION_ERROR for names and ids that are not allowed; CONFLICT_ERROR for an id that was ever
+ * used, since the new project would inherit what was sent under it
+ */
+export async function createProject({ store }: ProjectContext, wanted: NewProject): Promise<ProjectRecord> {
+  const id = wanted.id ?? createOpaqueId();
+  assertId(id);
+  const name = toProjectName(wanted.name);
+  const made = await store.change((projects) => {
+    if (projects.some((project) => project.id === id)) throw conflict(`A project has or had the id ${id}.`, { id });
+    return makeProject({ id, name, environments: wanted.environments }, projects);
+  });
+  return toDone(made);
+}
+
+function makeProject(
+  { id, name, environments: wanted }: NewProject & { readonly id: string },
+  projects: readonly ProjectRecord[],
+): Content<ProjectRecord> {
+  const environments: ProjectEnvironment[] = [];
+  for (const each of wanted) environments.push(makeEnvironment({ id, environments }, each, projects));
+  return { id, name, environments, state: 'live', createdAt: Date.now() };
+}
+
+/** The project that a deployment begins with. */
+export const FIRST_PROJECT = 'demo';
+
+/** Creates the project `demo` in a deployment that has none. */
+export async function createFirstProject({ store }: ProjectContext): Promise<void> {
+  await store.change((projects) => {
+    if (projects.length > 0) return null;
+    return makeProject({ id: FIRST_PROJECT, name: FIRST_PROJECT, environments: USUAL_ENVIRONMENTS }, projects);
+  });
+}
+
+/** Adds an environment. @throws PublicError as `createProject`, and as `changeProject` */
+export function addEnvironment(
+  context: ProjectContext,
+  { project, ...wanted }: NewEnvironment & { readonly project: string },
+): Promise<ProjectRecord> {
+  return changeProject(context, project, (record, projects) => ({
+    ...record,
+    environments: [...record.environments, makeEnvironment(record, wanted, projects)],
+  }));
+}
+
+/** Gives a project another name; its id stays. @throws PublicError as `changeProject` */
+export function renameProject(context: ProjectContext, project: string, name: string): Promise<ProjectRecord> {
+  const given = toProjectName(name);
+  return changeProject(context, project, (record) => ({ ...record, name: given }));
+}
+
+/** Archives a project for good: nothing can be created in it any more, and its ids are never reused. */
+export function archiveProject(context: ProjectContext, project: string): Promise<ProjectRecord> {
+  return changeProject(context, project, (record) => ({ ...record, state: 'archived' }));
+}
+
+/** New rates of an environment. Null removes one, absent keeps it. */
+export interface WantedRates {
+  readonly cap?: MessageRate | null;
+  readonly limit?: MessageRate | null;
+}
+
+/**
+ * Sets the rates of an environment.
+ * @throws PublicError RESOURCE_NOT_FOUND when the project has no such environment, VALIDATION_ERROR for a limit above
+ * the cap, which would have no effect
+ */
+export function setRates(
+  context: ProjectContext,
+  { project, environment }: { readonly project: string; readonly environment: string },
+  rates: WantedRates,
+): Promise<ProjectRecord> {
+  return changeProject(context, project, (record) => {
+    const found = findEnvironment(record, environment);
+    if (found === null) throw notFound(`The project ${record.id} has no environment ${environment}.`, { environment });
+    const changed = { ...found, ...rates };
+    // A cap may be set below an existing limit: then the cap counts.
+    if (rates.limit !== undefined && isAbove(changed.limit, changed.cap))
+      throw invalid('A limit only lowers what the cap allows.', { environment: found.id });
+    return { ...record, environments: record.environments.map((each) => (each === found ? changed : each)) };
+  });
+}
+
+function isAbove(limit: MessageRate | null, cap: MessageRate | null): boolean {
+  return limit !== null && cap !== null && (limit.perSecond > cap.perSecond || limit.burst > cap.burst);
+}
+
+/** @throws PublicError RESOURCE_NOT_FOUND when there is no such project, CONFLICT_ERROR when it is archived */
+async function changeProject(
+  { store }: ProjectContext,
+  idOrName: string,
+  change: (record: ProjectRecord, projects: readonly ProjectRecord[]) => Content<ProjectRecord>,
+): Promise<ProjectRecord> {
+  const changed = await store.change((projects) => {
+    const record = findProject(projects, idOrName);
+    if (record === null) throw notFound(`There is no project ${idOrName}.`, { project: idOrName });
+    if (record.state === 'archived') throw conflict(`The project ${record.id} is archived.`, { project: record.id });
+    return change(record, projects);
+  });
+  return toDone(changed);
+}
+
+function makeEnvironment(
+  project: Pick<ProjectRecord, 'id' | 'environments'>,
+  { name, kind }: NewEnvironment,
+  projects: readonly ProjectRecord[],
+): ProjectEnvironment {
+  const id = `${project.id}-${name}`;
+  if (!NAME.test(name) || id.length > ENVIRONMENT_ID_CHARACTERS_MAX)
+    throw invalid(`An environment is called by a-z, 0-9, _ and -, and its id ${id} has 64 characters at most.`, {
+      name,
+    });
+  const others = projects.filter((each) => each.id !== project.id);
+  // Otherwise the project `a` with `b-c` and the project `a-b` with `c` would have the same environment id.
+  const isTaken = others.some((each) => each.environments.some((environment) => environment.id === id));
+  if (isTaken || project.environments.some((each) => each.id === id || each.name === name))
+    throw conflict(`There is an environment ${id} already.`, { environment: id });
+  return { id, name, kind, cap: null, limit: null, createdAt: Date.now() };
+}
+
+const toProjectName = (name: string) => toName(name, 'a project', { name: 'name' });
+
+export const isProjectId = (id: string): boolean => NAME.test(id) && id.length <= PROJECT_ID_CHARACTERS_MAX;
+
+function assertId(id: string): void {
+  if (isProjectId(id)) return;
+  throw invalid(`The id of a project has 1 to ${PROJECT_ID_CHARACTERS_MAX} of a-z, 0-9, _ and -.`, { id });
+}
+
+function createOpaqueId(): string {
+  const characters = Array.from({ length: OPAQUE_CHARACTERS }, () => ID_CHARACTERS[randomInt(ID_CHARACTERS.length)]);
+  return `p${characters.join('')}`;
+}
+
+type Details = Readonly<Record<string, string>>;
+const invalid = (message: string, details: Details) => new PublicError('VALIDATION_ERROR', { message, details });
+const conflict = (message: string, details: Details) => new PublicError('CONFLICT_ERROR', { message, details });
+const notFound = (message: string, details: Details) => new PublicError('RESOURCE_NOT_FOUND', { message, details });

@@ -1,8 +1,13 @@
 import { describe, expect, it } from 'vitest';
 import { createKeyText, createRateLimitKeyText, isRateLimitKeyText } from '../keys/key-text.ts';
 import { createMemoryStore } from '../test/memory-records.ts';
-import { createRateLimitKey, refreshRateLimitKey, revokeRateLimitKey } from './operations.ts';
-import { openRateLimitKeyFinder, RATE_LIMIT_KEYS } from './rate-limit-key.ts';
+import {
+  createRateLimitKey,
+  openRateLimitKeyFinder,
+  RATE_LIMIT_KEYS,
+  refreshRateLimitKey,
+  revokeRateLimitKey,
+} from './rate-limit-key.ts';
 
 const prefix = 'svcapik';
 const plan = { partner: 'Acme', calls: 5, windowS: 60, expiresAt: null };

@@ -1,7 +1,7 @@
 import { getEventListeners } from 'node:events';
 import fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { nextLook, untilNextLook } from './look-pace.ts';
+import { nextLook, untilNextLook } from './record-copy.ts';
 
 it('waits for the next moment of all that look as often, never for long after one and never twice for the same', () => {
   fc.assert(

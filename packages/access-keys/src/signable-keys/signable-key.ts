@@ -1,5 +1,9 @@
-import { type SignableKeyRecord, signableKeyCodec, TOPICS } from '@playline/contracts';
+import { parseAddress, type SignableKeyRecord, signableKeyCodec, TOPICS } from '@playline/contracts';
+import { PublicError } from '@playline/errors';
 import type { RecordKind } from '../records/record-log.ts';
+import { type RecordStore, toDone, toName } from '../records/record-store.ts';
+import { makeSealedPair } from './make-pair.ts';
+import { ADDRESS, type SignerPublicKey } from './seal.ts';
 
 export type { SignableKeyRecord } from '@playline/contracts';
 
@@ -25,4 +29,119 @@ export function findSigner<K extends Pick<SignableKeyRecord, 'environmentId' | '
 ): K | undefined {
   const own = keys.filter((key) => key.environmentId === environmentId && key.state === 'live');
   return own.toSorted((a, b) => a.createdAt - b.createdAt)[0];
+}
+
+export interface SignableKeyContext {
+  readonly store: RecordStore<SignableKeyRecord>;
+}
+
+export interface NewSignableKey {
+  readonly projectId: string;
+  /** An environment of the project. Its existence is not checked here. */
+  readonly environmentId: string;
+  /** Name for people, unique within an environment. */
+  readonly name: string;
+}
+
+/** A key of an environment, by its address or its name. */
+export interface SignableKeyName {
+  readonly projectId: string;
+  readonly environmentId: string;
+  /** Exact; an address in any case. */
+  readonly key: string;
+}
+
+/**
+ * Creates an address whose private key only the signer can open.
+ * @throws PublicError VALIDATION_ERROR for an invalid name, CONFLICT_ERROR when another key of the environment has it,
+ * TOO_MANY_REQUESTS_ERROR when too many are being made; Error when no key pair could be made. Then nothing was changed
+ */
+export async function createSignableKey(
+  { store, signerKey }: SignableKeyContext & { readonly signerKey: SignerPublicKey },
+  { projectId, environmentId, ...wanted }: NewSignableKey,
+): Promise<SignableKeyRecord> {
+  const name = toName(wanted.name, 'a signable key');
+  const pair = await makeSealedPair({ signerKey, environmentId });
+  const made = await store.change((records) => {
+    if (records.some((record) => record.environmentId === environmentId && record.name === name))
+      throw conflict('A signable key of this environment has this name already: give it another one.');
+    return { ...pair, projectId, environmentId, name, state: 'live', createdAt: Date.now() };
+  });
+  return toDone(made);
+}
+
+/**
+ * Disables a key, so that the signer refuses it. Its address keeps its roles on chains.
+ * @throws PublicError RESOURCE_NOT_FOUND when the environment has no such key, CONFLICT_ERROR when it is disabled
+ * already
+ */
+export function disableSignableKey(context: SignableKeyContext, key: SignableKeyName): Promise<SignableKeyRecord> {
+  return setState(context, key, 'disabled');
+}
+
+/** Enables a disabled key again. @throws PublicError as `disableSignableKey` */
+export function enableSignableKey(context: SignableKeyContext, key: SignableKeyName): Promise<SignableKeyRecord> {
+  return setState(context, key, 'live');
+}
+
+async function setState(
+  { store }: SignableKeyContext,
+  { projectId, environmentId, key }: SignableKeyName,
+  state: SignableKeyRecord['state'],
+): Promise<SignableKeyRecord> {
+  const changed = await store.change((records) => {
+    const own = records.filter((each) => each.projectId === projectId && each.environmentId === environmentId);
+    const record = own.find((each) => each.address === parseAddress(key)) ?? own.find((each) => each.name === key);
+    if (record === undefined)
+      throw new PublicError('RESOURCE_NOT_FOUND', {
+        message: 'This environment has no such signable key: name one of its list.',
+      });
+    if (record.state === state)
+      throw conflict(
+        state === 'live' ? 'The signable key is in use already.' : 'The signable key is disabled already.',
+      );
+    return { ...record, state };
+  });
+  return toDone(changed);
+}
+
+const conflict = (message: string) => new PublicError('CONFLICT_ERROR', { message });
+
+/**
+ * The roles that a contract must give an address before it can sign and mint: `keccak256` of their names, as in
+ * OpenZeppelin's AccessControl. They are written out so that no process loads a library of a chain for three constants.
+ */
+export const CONTRACT_ROLES = {
+  SIGNER_ROLE: '0xe2f4eaae4a9751e85a3e4a7b9587827a877f29914755229b07a7b2da98285f70',
+  MINTER_ROLE: '0x9f2df0fed2c77648de5860a4cc508cd0818c85b8b8a1ab4ceeef8d981c8956a6',
+} as const;
+
+export type ContractRole = keyof typeof CONTRACT_ROLES;
+
+/** The first four bytes of `keccak256` of the signature. */
+const GRANT_ROLE = { signature: 'grantRole(bytes32,address)', selector: '0x2f2ff15d' } as const;
+
+/** A call that the administrator of a contract must send; the service has no right to. */
+export interface GrantCall {
+  readonly role: ContractRole;
+  /** `grantRole(bytes32,address)` */
+  readonly signature: string;
+  /** The contract. */
+  readonly to: string;
+  /** Calldata, hexadecimal. */
+  readonly data: string;
+}
+
+/**
+ * The calls that give an address the roles of a contract.
+ * @throws Error unless both are `0x` and 40 lower-case hexadecimal digits
+ */
+export function grantCallsOf({ contract, address }: { contract: string; address: string }): readonly GrantCall[] {
+  if (!ADDRESS.test(contract) || !ADDRESS.test(address))
+    throw new Error('expected addresses of 0x and 40 lower-case hexadecimal digits');
+  const [{ signature, selector }, argument] = [GRANT_ROLE, address.slice(2).padStart(64, '0')];
+  return (['SIGNER_ROLE', 'MINTER_ROLE'] as const).map((role) => {
+    const data = `${selector}${CONTRACT_ROLES[role].slice(2)}${argument}`;
+    return { role, signature, to: contract, data };
+  });
 }

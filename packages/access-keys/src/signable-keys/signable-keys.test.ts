@@ -15,11 +15,18 @@ import { describe, expect, it } from 'vitest';
 import { createRecordStore } from '../records/record-store.ts';
 import { createSigner, parseSignerKeys, resealSignableKey, SealRefused } from '../signer/index.ts';
 import { createMemoryRecordLog, createMemoryRecords } from '../test/memory-records.ts';
-import { CONTRACT_ROLES, grantCallsOf } from './grant-calls.ts';
 import { makeSealedPair } from './make-pair.ts';
-import { createSignableKey, disableSignableKey, enableSignableKey } from './operations.ts';
 import { parseSealHeader, parseSignerPublicKey } from './seal.ts';
-import { SIGNABLE_KEYS, type SignableKeyRecord, toShownSignableKey } from './signable-key.ts';
+import {
+  CONTRACT_ROLES,
+  createSignableKey,
+  disableSignableKey,
+  enableSignableKey,
+  grantCallsOf,
+  SIGNABLE_KEYS,
+  type SignableKeyRecord,
+  toShownSignableKey,
+} from './signable-key.ts';
 
 function makeSignerKeys() {
   const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });

@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { createUsageCounter } from './counter.ts';
-import { MINUTE_MS, minuteOf } from './key-usage.ts';
+import { createUsageCounter, MINUTE_MS, minuteOf } from './key-usage.ts';
 
 const START = minuteOf(1_790_000_000_000);
 const key = { keyId: 'k', environmentId: 'demo' };

@@ -1,9 +1,8 @@
 import { until } from '@playline/testkit';
 import { describe, expect, it } from 'vitest';
 import { createMemoryKeyUsage } from '../test/memory-usage.ts';
-import { createUsageCounter } from './counter.ts';
-import { openUsageFlush } from './flush.ts';
 import type { KeyUsage } from './key-usage.ts';
+import { createUsageCounter, openUsageFlush } from './key-usage.ts';
 
 const key = { keyId: 'k', environmentId: 'demo' };
 const usesOf = async (usage: KeyUsage) => (await usage.readKeys(['k'])).get('k')!.usesOfHour;

@@ -1,3 +1,6 @@
+import { PublicError } from '@playline/errors';
+import { waitAtMost } from '@playline/stores';
+
 export const MINUTE_MS = 60_000;
 /** Longer than any query needs: the last hour and the hour before. */
 export const MINUTES_KEPT = 120;
@@ -103,5 +106,224 @@ export function toEnvironmentRate(minutes: readonly EnvironmentMinute[]): Enviro
   return {
     perSecond: whole.length === 0 ? 0 : accepted / ((whole.length * MINUTE_MS) / 1000),
     rejectedShare: accepted + rejected === 0 ? 0 : rejected / (accepted + rejected),
+  };
+}
+
+/** A valid key. Invalid ones have no owner and are not counted. */
+export interface CountedKey {
+  readonly keyId: string;
+  /** Null for a key that belongs to no environment. */
+  readonly environmentId: string | null;
+}
+
+/** Counts the use of keys in this process. A request costs one look-up in a map, without a call of a store. */
+export interface UsageCounter {
+  /** Counts a served request and the outcome of its messages. */
+  used(key: CountedKey, accepted: number, rejected: number): void;
+  /** Counts a refused request. @param refusal.rejected number of its messages, if they were read */
+  refused(
+    key: CountedKey,
+    refusal: { readonly reason: string; readonly traceId: string; readonly rejected?: number },
+  ): void;
+  /** Counts since the last call. `lost`: requests of keys beyond the limit. */
+  take(): UsageCounts & { readonly lost: number };
+}
+
+/** Bounds memory (about 200 bytes per key). A process serves far fewer keys in ten seconds. */
+const KEYS_MAX = 10_000;
+
+interface Entry {
+  readonly keyId: string;
+  readonly environmentId: string | null;
+  uses: number;
+  refusals: number;
+  accepted: number;
+  rejected: number;
+  lastUsedAt: number;
+  lastRefusal: Refusal | null;
+}
+
+export interface UsageCounterOptions {
+  readonly keysMax?: number;
+  readonly wallClockMs?: () => number;
+}
+
+export function createUsageCounter({
+  keysMax = KEYS_MAX,
+  wallClockMs = Date.now,
+}: UsageCounterOptions = {}): UsageCounter {
+  let entries = new Map<string, Entry>();
+  let lost = 0;
+  let sinceAt = wallClockMs();
+
+  const add = ({ keyId, environmentId }: CountedKey): Entry | null => {
+    if (entries.size >= keysMax) {
+      lost++;
+      return null;
+    }
+    const entry: Entry = {
+      keyId,
+      environmentId,
+      uses: 0,
+      refusals: 0,
+      accepted: 0,
+      rejected: 0,
+      lastUsedAt: 0,
+      lastRefusal: null,
+    };
+    entries.set(keyId, entry);
+    return entry;
+  };
+  return {
+    used(key, accepted, rejected) {
+      const entry = entries.get(key.keyId) ?? add(key);
+      if (entry === null) return;
+      entry.uses++;
+      entry.accepted += accepted;
+      entry.rejected += rejected;
+      entry.lastUsedAt = wallClockMs();
+    },
+    refused(key, { reason, traceId, rejected = 0 }) {
+      const entry = entries.get(key.keyId) ?? add(key);
+      if (entry === null) return;
+      entry.uses++;
+      entry.refusals++;
+      entry.rejected += rejected;
+      entry.lastUsedAt = wallClockMs();
+      entry.lastRefusal = { at: entry.lastUsedAt, reason, traceId };
+    },
+    take() {
+      const taken = [...entries.values()];
+      const takenAt = wallClockMs();
+      // The minute of the middle, so that a timer that fires early or late does not move counts into another minute.
+      const counts = { minuteAt: minuteOf((sinceAt + takenAt) / 2), keys: taken.map(toKeyCounts), lost };
+      entries = new Map();
+      [lost, sinceAt] = [0, takenAt];
+      return { ...counts, environments: toEnvironments(taken) };
+    },
+  };
+}
+
+function toKeyCounts({ keyId, uses, refusals, lastUsedAt, lastRefusal }: Entry): KeyCounts {
+  return { keyId, uses, refusals, lastUsedAt, lastRefusal };
+}
+
+/** Sums per environment, because an environment has several keys. */
+function toEnvironments(entries: readonly Entry[]): EnvironmentCounts[] {
+  const sums = new Map<string, { accepted: number; rejected: number }>();
+  for (const { environmentId, accepted, rejected } of entries) {
+    if (environmentId === null || accepted + rejected === 0) continue;
+    const sum = sums.get(environmentId) ?? { accepted: 0, rejected: 0 };
+    sums.set(environmentId, { accepted: sum.accepted + accepted, rejected: sum.rejected + rejected });
+  }
+  return [...sums].map(([environmentId, sum]) => ({ environmentId, ...sum }));
+}
+
+/** Counts a request under a valid key that ended in a fault. */
+export function countFault(
+  usage: Pick<UsageCounter, 'used' | 'refused'>,
+  key: CountedKey,
+  { fault, traceId }: { readonly fault: unknown; readonly traceId: string },
+): void {
+  const reason = fault instanceof PublicError ? fault.code : 'INTERNAL_SERVER_ERROR';
+  // The request was served: the answer is that the thing does not exist.
+  if (reason === 'RESOURCE_NOT_FOUND') usage.used(key, 0, 0);
+  else usage.refused(key, { reason, traceId });
+}
+
+export interface UsageFlushOptions {
+  readonly counter: Pick<UsageCounter, 'take'>;
+  readonly usage: Pick<KeyUsage, 'add'>;
+  /**
+   * Called with the number of requests whose counts are lost, and why: more keys than are kept, or a store that refuses
+   * them.
+   */
+  readonly onLost?: (requests: number, fault: unknown) => void;
+  /** Interval in milliseconds. Must divide a minute. */
+  readonly everyMs?: number;
+  readonly wallClockMs?: () => number;
+}
+
+/** Short enough for a developer who has just tried a key. Counts of a thousand keys take Redis a few milliseconds. */
+const EVERY_MS = 10_000;
+/** Shutting down must not wait longer for counts. */
+const CLOSE_MAX_MS = 1_000;
+
+/**
+ * Sends the counts to the store every ten seconds of the clock, so that one report never spans two minutes, and the
+ * rest when it is closed. What the store refuses is lost and reported to `onLost`: sent again, it might be counted
+ * twice.
+ */
+export function openUsageFlush(options: UsageFlushOptions): { close(): Promise<void> } {
+  const { counter, usage, onLost, everyMs = EVERY_MS, wallClockMs = Date.now } = options;
+  let timer: NodeJS.Timeout | undefined;
+  let running: Promise<void> = Promise.resolve();
+  let isClosed = false;
+
+  const flush = async () => {
+    const { lost, ...counts } = counter.take();
+    if (lost > 0) onLost?.(lost, new Error('more keys were used than are counted'));
+    if (counts.keys.length === 0) return;
+    try {
+      await usage.add(counts);
+    } catch (fault) {
+      onLost?.(
+        counts.keys.reduce((sum, { uses }) => sum + uses, 0),
+        fault,
+      );
+    }
+  };
+  const schedule = () => {
+    if (isClosed) return;
+    timer = setTimeout(
+      () => {
+        running = flush().finally(schedule);
+      },
+      everyMs - (wallClockMs() % everyMs),
+    );
+    timer.unref();
+  };
+  schedule();
+  return {
+    close: async () => {
+      isClosed = true;
+      clearTimeout(timer);
+      await waitAtMost(CLOSE_MAX_MS, running.then(flush), () => {}).catch(() => {});
+    },
+  };
+}
+
+export interface UsageCountParts {
+  /** Closed with the count. */
+  readonly store: Pick<KeyUsage, 'add'> & { close(): Promise<void> };
+  /** Called with the number of requests whose counts are lost. */
+  readonly onLost: (requests: number) => void;
+  readonly logger: { warn(context: object, sentence: string): void };
+}
+
+/** The same fault is logged this often at most. */
+const TELL_AGAIN_MS = 60_000;
+
+/** Opens the count of key use of one process. Counting never makes a request wait. */
+export function openUsageCount(parts: UsageCountParts): { readonly counter: UsageCounter; close(): Promise<void> } {
+  const { store, onLost, logger } = parts;
+  let toldMs = Number.NEGATIVE_INFINITY;
+  const counter = createUsageCounter();
+  const flush = openUsageFlush({
+    counter,
+    usage: store,
+    onLost: (requests, error) => {
+      onLost(requests);
+      if (performance.now() - toldMs < TELL_AGAIN_MS) return;
+      toldMs = performance.now();
+      logger.warn({ error }, 'the use of keys is not counted now; nothing else depends on it');
+    },
+  });
+  return {
+    counter,
+    close: async () => {
+      await flush.close();
+      await store.close();
+    },
   };
 }

@@ -1,9 +1,8 @@
-import { EXAMPLE_TRACE_ID } from '../examples.ts';
+import { EXAMPLE_TRACE_ID } from '../answers.ts';
 import type { AnswerSpec, Example, JsonSchema, KeyUse, Operation, Paging } from '../operation.ts';
-import { placeholderOf } from '../placeholders.ts';
 import { createComponentSchemas, toSchema } from '../schemas.ts';
 import type { DocsSource, KeySpec } from '../source.ts';
-import { jsonValueOf, valuesIn } from '../values.ts';
+import { jsonValueOf, placeholderOf, valuesIn } from '../values.ts';
 
 /** An OpenAPI 3.1 document of every operation. */
 export function toOpenApi(source: DocsSource): Record<string, unknown> {

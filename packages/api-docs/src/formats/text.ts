@@ -1,5 +1,5 @@
 import type { Example, ExampleAnswer } from '../operation.ts';
-import { isPlaceholder, splitAtPlaceholders, toShellVariable } from '../placeholders.ts';
+import { isPlaceholder, splitAtPlaceholders, toShellVariable } from '../values.ts';
 
 /** The request as a command that can be pasted into a shell. */
 export function toCommand({ request }: Example, publicUrl: string): string {

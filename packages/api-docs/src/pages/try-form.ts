@@ -1,8 +1,7 @@
 import type { KeyUse, Operation, Parameter } from '../operation.ts';
-import { isPlaceholder } from '../placeholders.ts';
 import { toWholeSchema } from '../schemas.ts';
 import { type DocsSource, keyOf } from '../source.ts';
-import { valuesIn } from '../values.ts';
+import { isPlaceholder, valuesIn } from '../values.ts';
 import { type HtmlValue, html, type Markup, toCodeSpans } from './html.ts';
 import { toTop } from './page.ts';
 

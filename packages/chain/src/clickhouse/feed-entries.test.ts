@@ -1,8 +1,8 @@
 import { StoreFault } from '@playline/stores';
 import { describe, expect, it } from 'vitest';
-import { NO_FILTERS } from '../filters.ts';
-import { START_GAP } from '../position.ts';
+import { START_GAP } from '../cursor.ts';
 import type { PageQuestion } from '../store.ts';
+import { NO_FILTERS } from '../store.ts';
 import { activityRow, NOON_US } from '../test/rows.ts';
 import { toShownActivity } from '../wire.ts';
 import { createReadEntries } from './feed-entries.ts';

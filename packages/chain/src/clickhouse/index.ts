@@ -1,2 +1,311 @@
-export { openActivityStore } from './activity-store.ts';
-export { openChainStore } from './chain-store.ts';
+import { bytesColumn, createSentTable, digitsOf, microsColumn, millisColumn, type RowColumn } from '@playline/stores';
+import {
+  BLOCK_WRITER_LIMITS,
+  type ClickHouse,
+  type ClickHouseTarget,
+  openClickHouse,
+} from '@playline/stores/clickhouse';
+import { MICROSECONDS_MAX } from '../cursor.ts';
+import { createReadPage } from '../page.ts';
+import type { ActivityConstants, ActivityRow, TokenRow } from '../rows.ts';
+import type { ActivityStore, ChainInsert, ChainStore, Supersession } from '../store.ts';
+import { toMembersText } from '../wire.ts';
+import { createReadEntries } from './feed-entries.ts';
+import { feedNamesOf, toTimeLiteral, toTimesCondition, toUuidLiteral } from './literals.ts';
+import { openQuestions } from './questions.ts';
+
+const toAddress = (column: string): string => `concat('0x', lower(hex(${column})))`;
+
+/** Columns of every stored row about its place in the log. */
+const LOGGED_COLUMNS =
+  'toUnixTimestamp64Micro(updated_at) AS updatedAt, trace_id AS traceId, ' +
+  'toUnixTimestamp64Milli(logged_at) AS loggedAtMs, kafka_partition AS partition, kafka_offset AS offset';
+
+const ACTIVITY_COLUMNS: string =
+  `chain, toString(id) AS uuid, type, ${toAddress('contract')} AS contractAddress, ` +
+  `toUnixTimestamp64Micro(indexed_at) AS indexedAt, ${toAddress('transaction_hash')} AS transactionHash, ` +
+  'toString(block_number) AS blockNumber, toString(transaction_index) AS transactionIndex, ' +
+  `toString(log_index) AS logIndex, details, ${LOGGED_COLUMNS}`;
+
+/** The alias `uuid` differs from the indexed column `id`, because ClickHouse would use the alias in conditions. */
+interface StoredActivity extends Omit<ActivityRow, 'blockchainMetadata' | 'id'> {
+  readonly uuid: string;
+  readonly transactionHash: string | null;
+  readonly blockNumber: string | null;
+  readonly transactionIndex: string | null;
+  readonly logIndex: string | null;
+}
+
+function toActivity(stored: StoredActivity): ActivityRow {
+  const { uuid, transactionHash, blockNumber, transactionIndex, logIndex, ...rest } = stored;
+  const row = { ...rest, id: uuid };
+  if (transactionHash === null || blockNumber === null || transactionIndex === null)
+    return { ...row, blockchainMetadata: null };
+  return { ...row, blockchainMetadata: { transactionHash, blockNumber, transactionIndex, logIndex } };
+}
+
+const optionalBytes = (name: string) => ({ name, type: 'Nullable(String)', as: `unhex(${name})` });
+
+const LOGGED: readonly RowColumn<Pick<ActivityRow, 'loggedAtMs' | 'partition' | 'offset' | 'traceId'>>[] = [
+  { name: 'trace_id', type: 'String', from: ({ traceId }) => traceId },
+  { ...millisColumn('logged_at'), from: ({ loggedAtMs }) => loggedAtMs },
+  { name: 'kafka_partition', type: 'UInt16', from: ({ partition }) => partition },
+  { name: 'kafka_offset', type: 'UInt64', from: ({ offset }) => offset },
+];
+
+const VERSION: readonly RowColumn<ActivityRow>[] = [
+  { name: 'id', type: 'UUID', from: ({ id }) => id },
+  { ...microsColumn('updated_at'), from: ({ updatedAt }) => updatedAt },
+  { name: 'chain', type: 'String', from: ({ chain }) => chain },
+  { ...bytesColumn('contract'), from: ({ contractAddress }) => digitsOf(contractAddress) },
+  { name: 'type', type: 'String', from: ({ type }) => type },
+  { ...microsColumn('indexed_at'), from: ({ indexedAt }) => indexedAt },
+];
+
+const number = (name: string) => ({ name, type: 'Nullable(UInt64)' });
+
+const ACTIVITY: readonly RowColumn<ActivityRow>[] = [
+  ...VERSION,
+  {
+    ...optionalBytes('transaction_hash'),
+    from: ({ blockchainMetadata }) => digitsOf(blockchainMetadata?.transactionHash),
+  },
+  { ...number('block_number'), from: ({ blockchainMetadata }) => blockchainMetadata?.blockNumber ?? null },
+  { ...number('transaction_index'), from: ({ blockchainMetadata }) => blockchainMetadata?.transactionIndex ?? null },
+  { ...number('log_index'), from: ({ blockchainMetadata }) => blockchainMetadata?.logIndex ?? null },
+  { name: 'details', type: 'String', from: ({ details }) => details },
+  ...LOGGED,
+];
+
+type Entry = ActivityRow | Supersession;
+const isSupersession = (entry: Entry): entry is Supersession => 'supersededAt' in entry;
+
+/** An entry is sent once. The insert makes a row of it for each of its feeds. */
+const FEED_ENTRY: readonly RowColumn<Entry>[] = [
+  { name: 'entry', type: 'String', from: (entry) => (isSupersession(entry) ? 'superseded' : 'version') },
+  { name: 'feeds', type: 'Array(String)', as: 'feed', column: 'feed', from: feedNamesOf },
+  { ...microsColumn('updated_at'), from: ({ updatedAt }) => updatedAt },
+  { name: 'id', type: 'UUID', from: ({ id }) => id },
+  { ...microsColumn('indexed_at'), from: ({ indexedAt }) => indexedAt },
+  {
+    name: 'kafka_partition',
+    type: 'UInt16',
+    from: (entry) => (isSupersession(entry) ? 0 : entry.partition),
+  },
+  {
+    ...microsColumn('superseded_at'),
+    from: (entry) => (isSupersession(entry) ? entry.supersededAt : MICROSECONDS_MAX),
+  },
+  {
+    name: 'members',
+    type: 'String',
+    from: (entry) => (isSupersession(entry) ? '' : toMembersText(entry)),
+  },
+];
+const IN_EACH_FEED = 'ARRAY JOIN feeds AS feed';
+
+const text = (name: string) => ({ name, type: 'Nullable(String)' });
+
+const TOKEN: readonly RowColumn<TokenRow>[] = [
+  { name: 'chain', type: 'String', from: ({ chain }) => chain },
+  { ...bytesColumn('contract'), from: ({ contractAddress }) => digitsOf(contractAddress) },
+  { ...microsColumn('updated_at'), from: ({ updatedAt }) => updatedAt },
+  { ...optionalBytes('root_contract'), from: ({ rootContractAddress }) => digitsOf(rootContractAddress) },
+  { ...text('symbol'), from: ({ symbol }) => symbol },
+  { name: 'decimals', type: 'Nullable(UInt8)', from: ({ decimals }) => decimals },
+  { ...text('image_url'), from: ({ imageUrl }) => imageUrl },
+  { ...text('name'), from: ({ name }) => name },
+  { name: 'verification_status', type: 'String', from: ({ verificationStatus }) => verificationStatus },
+  { name: 'is_canonical', type: 'Bool', from: ({ isCanonical }) => isCanonical },
+  { ...text('root_chain_id'), from: ({ rootChainId }) => rootChainId },
+  { ...text('bridge_used'), from: ({ bridgeUsed }) => bridgeUsed },
+  ...LOGGED,
+];
+
+const SENT_TABLES = {
+  activities: createSentTable('activities', ACTIVITY),
+  activity_ids: createSentTable('activity_ids', VERSION),
+  activity_feeds: createSentTable('activity_feeds', FEED_ENTRY, IN_EACH_FEED),
+  tokens: createSentTable('tokens', TOKEN),
+};
+
+/** Most ids or rows in one query. With more, its text would be megabytes long. */
+const ASKED_MAX = 10_000;
+
+/** Opens the writer; connects with the first call. */
+export function openActivityStore(target: ClickHouseTarget): ActivityStore {
+  const connection = openClickHouse(target, BLOCK_WRITER_LIMITS);
+  return {
+    async insert({ token, signal, ...block }) {
+      await connection.insertBlock({
+        statement: SENT_TABLES[block.table].statement,
+        body: toLines(block).join('\n'),
+        token,
+        signal,
+        // Copies stay until a merge; readers fold them until then. Otherwise `storedOffsets` would miss offsets of the
+        // block.
+        settings: { optimize_on_insert: 0 },
+      });
+    },
+    async storedOffsets(rows) {
+      const found = new Set<number>();
+      for (const asked of inPieces(rows)) for (const offset of await readOffsets(connection, asked)) found.add(offset);
+      return found;
+    },
+    async standing(ids) {
+      const found = new Map<string, ActivityConstants>();
+      for (const asked of inPieces(ids))
+        for (const { uuid, ...constants } of await readStanding(connection, asked)) found.set(uuid, constants);
+      return found;
+    },
+    async standingBetween(partition, after, end) {
+      const rows = await connection.read<StoredActivity>(
+        `SELECT ${ACTIVITY_COLUMNS} FROM activities WHERE kafka_partition = {partition: UInt16} ` +
+          `AND activities.updated_at > ${toTimeLiteral(after)} AND activities.updated_at <= ${toTimeLiteral(end)}`,
+        { partition },
+      );
+      return rows.map(toActivity);
+    },
+    async lastBefore(us, chain, ids) {
+      const found = new Map<string, number>();
+      for (const asked of inPieces(ids))
+        for (const { uuid, last } of await readLastBefore(connection, { us, chain, asked })) found.set(uuid, last);
+      return found;
+    },
+    ready: connection.ready,
+    close: connection.close,
+  };
+}
+
+function toLines(block: Pick<ChainInsert, 'table' | 'rows'>): string[] {
+  const sent = block as ChainInsert;
+  if (sent.table === 'tokens') return sent.rows.map(SENT_TABLES.tokens.toLine);
+  if (sent.table === 'activity_feeds') return sent.rows.map(SENT_TABLES.activity_feeds.toLine);
+  return sent.rows.map(SENT_TABLES[sent.table].toLine);
+}
+
+function inPieces<T>(list: readonly T[]): T[][] {
+  const pieces = Math.ceil(list.length / ASKED_MAX);
+  return Array.from({ length: pieces }, (_, index) => list.slice(index * ASKED_MAX, (index + 1) * ASKED_MAX));
+}
+
+interface StoredPlace {
+  readonly chain: string;
+  readonly us: number;
+  readonly uuid: string;
+  readonly partition: number;
+  readonly place: number;
+}
+
+/**
+ * No index contains partition and offset, so rows are found by their place in the sorting order. A row of a log that
+ * was lost may have the same offset. So only a row with the same content is ours.
+ */
+async function readOffsets(connection: ClickHouse, rows: readonly ActivityRow[]): Promise<number[]> {
+  const chains = [...new Set(rows.map(({ chain }) => chain))];
+  const found = await connection.read<StoredPlace>(
+    `SELECT chain, toUnixTimestamp64Micro(updated_at) AS us, toString(id) AS uuid, kafka_partition AS partition, ` +
+      `kafka_offset AS place FROM activities WHERE chain IN {chains: Array(String)} AND ${toTimesCondition(
+        rows.map(({ updatedAt }) => updatedAt),
+      )}`,
+    { chains },
+    { optimize_use_projections: 0 },
+  );
+  const nameOf = ({ chain, us, uuid, partition, place }: StoredPlace) => `${chain} ${us} ${uuid} ${partition} ${place}`;
+  const standing = new Set(found.map(nameOf));
+  return rows
+    .filter((row) => standing.has(nameOf({ ...row, us: row.updatedAt, uuid: row.id, place: row.offset })))
+    .map(({ offset }) => offset);
+}
+
+/** The alias `uuid` differs from the indexed column `id`, because ClickHouse would use the alias in conditions. */
+interface StandingActivity extends ActivityConstants {
+  readonly uuid: string;
+}
+
+function readLastBefore(
+  connection: ClickHouse,
+  { us, chain, asked }: { us: number; chain: string; asked: readonly string[] },
+): Promise<{ uuid: string; last: number }[]> {
+  return connection.read(
+    'SELECT toString(id) AS uuid, toUnixTimestamp64Micro(max(updated_at)) AS last FROM activity_ids ' +
+      `WHERE chain = {chain: String} AND id IN (${asked.map(toUuidLiteral).join(', ')}) ` +
+      `AND updated_at < ${toTimeLiteral(us)} GROUP BY id`,
+    { chain },
+    { preferred_optimize_projection_name: 'of_id' },
+  );
+}
+
+/** Takes all members from the same row: a mix of two rows would be an activity that was never written. */
+function readStanding(connection: ClickHouse, ids: readonly string[]): Promise<StandingActivity[]> {
+  const ofFirst = (expression: string, name: string) =>
+    `argMin(${expression}, (updated_at, activity_ids.chain)) AS ${name}`;
+  const members = [
+    ofFirst('activity_ids.chain', 'chain'),
+    ofFirst('activity_ids.type', 'type'),
+    ofFirst("concat('0x', lower(hex(contract)))", 'contractAddress'),
+    ofFirst('toUnixTimestamp64Micro(indexed_at)', 'indexedAt'),
+  ];
+  return connection.read<StandingActivity>(
+    `SELECT toString(id) AS uuid, ${members.join(', ')} FROM activity_ids ` +
+      `WHERE id IN (${ids.map(toUuidLiteral).join(', ')}) GROUP BY id`,
+    {},
+    { preferred_optimize_projection_name: 'of_id' },
+  );
+}
+
+/** A page reads a few thousand rows. If it takes longer than this, the server does not answer. */
+const LIMITS = { executionMaxS: 10, connectionsMax: 32 };
+
+/** Opens the reader; connects with the first call. Its account needs to read, and to set limits of a query. */
+export function openChainStore(target: ClickHouseTarget): ChainStore {
+  const connection = openClickHouse(target, LIMITS);
+  const questions = openQuestions(target, LIMITS);
+  return {
+    readPage: createReadPage({ entries: createReadEntries(questions) }),
+    readActivities: createReadActivities(connection),
+    async readToken(chain, contractAddress) {
+      const [row] = await connection.read<TokenRow>(
+        `SELECT ${TOKEN_COLUMNS} FROM tokens WHERE chain = {chain: String} ` +
+          'AND contract = toFixedString(unhex({contract: String}), 20) ORDER BY updated_at DESC LIMIT 1',
+        { chain, contract: contractAddress.slice(2) },
+      );
+      return row ?? null;
+    },
+    ready: connection.ready,
+    async close() {
+      questions.close();
+      await connection.close();
+    },
+  };
+}
+
+function createReadActivities(connection: ClickHouse): ChainStore['readActivities'] {
+  return async (ids) => {
+    if (ids.length === 0) return [];
+    const latest = await connection.read<{ chain: string; uuid: string; us: number }>(
+      'SELECT chain, toString(id) AS uuid, toUnixTimestamp64Micro(max(updated_at)) AS us FROM activity_ids ' +
+        `WHERE id IN (${ids.map(toUuidLiteral).join(', ')}) GROUP BY chain, id`,
+    );
+    const found: ActivityRow[] = [];
+    for (const [chain, versions] of Map.groupBy(latest, (version) => version.chain)) {
+      const wanted = new Map(versions.map(({ uuid, us }) => [uuid, us]));
+      const rows = await connection.read<StoredActivity>(
+        `SELECT ${ACTIVITY_COLUMNS} FROM activities WHERE chain = {chain: String} AND ${toTimesCondition(
+          versions.map(({ us }) => us),
+        )}`,
+        { chain },
+        { optimize_use_projections: 0, max_threads: 1 },
+      );
+      // There may be several copies of one version until they are folded.
+      const read = rows.map(toActivity).filter(({ id, updatedAt }) => wanted.get(id) === updatedAt);
+      for (const each of new Map(read.map((row) => [row.id, row])).values()) found.push(each);
+    }
+    return found;
+  };
+}
+
+const TOKEN_COLUMNS =
+  `chain, ${toAddress('contract')} AS contractAddress, ${toAddress('root_contract')} AS rootContractAddress, ` +
+  'symbol, decimals, image_url AS imageUrl, name, verification_status AS verificationStatus, ' +
+  `is_canonical AS isCanonical, root_chain_id AS rootChainId, bridge_used AS bridgeUsed, ${LOGGED_COLUMNS}`;

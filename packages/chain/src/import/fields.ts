@@ -14,7 +14,7 @@ import {
   toRejectionErrors,
 } from '@playline/contracts';
 import { z } from 'zod';
-import { MICROSECONDS_MAX } from '../position.ts';
+import { MICROSECONDS_MAX } from '../cursor.ts';
 
 const rule = (code: RejectionCode, error: string) => ({ params: { code }, error });
 

@@ -1,7 +1,16 @@
-import { ACTIVITY_TYPES, type ActivityRecord, fromHexText, fromUuidText, isJsonObject } from '@playline/contracts';
+import {
+  ACTIVITY_TYPES,
+  type ActivityRecord,
+  fromHexText,
+  fromUuidText,
+  isJsonObject,
+  type TokenRecord,
+  VERIFICATION_STATUSES,
+} from '@playline/contracts';
 import { z } from 'zod';
+import { DECIMALS_MAX } from '../rows.ts';
 import { DETAILS, toStoredDetails } from './details.ts';
-import { hash, ownChain, type Parsed, timestamp, toErrors, uint64, uuid } from './fields.ts';
+import { address, hash, ownChain, type Parsed, text, timestamp, toErrors, uint64, uuid } from './fields.ts';
 
 /** What applies to all lines of an import. */
 export interface ImportContext {
@@ -64,6 +73,51 @@ export function createParseActivity({ chain, traceId }: ImportContext): (line: u
         logIndex: place.log_index,
       },
       details: stored.text,
+      traceId,
+    };
+    return { ok: true, record };
+  };
+}
+
+/** Length limits of texts in the interface. Tokens themselves have none. */
+const NAME_MAX = 256;
+const URL_MAX = 2_048;
+
+const tokenShapeOf = (chain: string | null) =>
+  z.object({
+    chain: ownChain(chain),
+    contract_address: address(),
+    root_contract_address: address().nullable(),
+    symbol: text(NAME_MAX).nullable(),
+    decimals: z.int().min(0).max(DECIMALS_MAX).nullable(),
+    image_url: text(URL_MAX).nullable(),
+    name: text(NAME_MAX).nullable(),
+    verification_status: z.enum(VERIFICATION_STATUSES),
+    is_canonical: z.boolean(),
+    root_chain_id: text(NAME_MAX).nullable(),
+    bridge_used: text(NAME_MAX).nullable(),
+  });
+
+/** Creates the parser of tokens of an import, with the same form of lines as `createParseActivity`. */
+export function createParseToken({ chain, traceId }: ImportContext): (line: unknown) => Parsed<TokenRecord> {
+  const shape = tokenShapeOf(chain);
+  return (line) => {
+    const parsed = shape.safeParse(line, { reportInput: true });
+    if (!parsed.success) return { ok: false, errors: toErrors(parsed.error.issues) };
+    const token = parsed.data;
+    const root = token.root_contract_address;
+    const record: TokenRecord = {
+      chain: token.chain,
+      contractAddress: fromHexText(token.contract_address),
+      rootContractAddress: root === null ? null : fromHexText(root),
+      symbol: token.symbol,
+      decimals: token.decimals,
+      imageUrl: token.image_url,
+      name: token.name,
+      verificationStatus: token.verification_status,
+      isCanonical: token.is_canonical,
+      rootChainId: token.root_chain_id,
+      bridgeUsed: token.bridge_used,
       traceId,
     };
     return { ok: true, record };

@@ -1,13 +1,12 @@
 import { ACTIVITY_TYPES, activityCodec, tokenCodec, toTimestamp } from '@playline/contracts';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { MICROSECONDS_MAX } from '../position.ts';
+import { MICROSECONDS_MAX } from '../cursor.ts';
 import { toActivityRow, toTokenRow } from '../rows.ts';
 import { activityLines, inLowerCase, type Line, tokenLines } from '../test/lines.ts';
 import { addressOf, NOON_US } from '../test/rows.ts';
 import { toActivityJson, toTokenJson } from '../wire.ts';
-import { createParseActivity } from './parse-activity.ts';
-import { createParseToken } from './parse-token.ts';
+import { createParseActivity, createParseToken } from './parse-activity.ts';
 
 const CHAIN = { id: 'eip155:13371', name: 'game-chain' };
 const context = { chain: CHAIN.name, traceId: 'ab'.repeat(16) };

@@ -3,8 +3,7 @@ import { ACTIVITY_TYPES } from '@playline/contracts';
 import { describe, expect, it } from 'vitest';
 import { toActivityRow, toTokenRow } from '../rows.ts';
 import { toActivityJson, toTokenJson } from '../wire.ts';
-import { createParseActivity } from './parse-activity.ts';
-import { createParseToken } from './parse-token.ts';
+import { createParseActivity, createParseToken } from './parse-activity.ts';
 
 const CHAIN = { name: 'demo-chain', id: 'eip155:31337' };
 const context = { chain: CHAIN.name, traceId: 'ab'.repeat(16) };

@@ -4,9 +4,8 @@ import type { ChainLog } from '../node.ts';
 import { toActivityRow } from '../rows.ts';
 import { BLOCK_LIMITS, findOverBudget } from './block-budget.ts';
 import { parseBridge } from './bridges.ts';
-import { createReadActivities, type LogSettings } from './read-activities.ts';
+import { createReadActivities, type LogSettings, ORDER_FULFILLED } from './read-activities.ts';
 import type { ReadBlocks } from './read-range.ts';
-import { ORDER_FULFILLED } from './sales.ts';
 import { CONSECUTIVE_TRANSFER, TRANSFER, TRANSFER_BATCH, TRANSFER_SINGLE } from './transfers.ts';
 import { eventTopicOf } from './words.ts';
 

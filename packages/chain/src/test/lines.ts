@@ -1,6 +1,6 @@
 import { ACTIVITY_TYPES, type ActivityType, toTimestamp, VERIFICATION_STATUSES } from '@playline/contracts';
 import fc from 'fast-check';
-import { MICROSECONDS_MAX } from '../position.ts';
+import { MICROSECONDS_MAX } from '../cursor.ts';
 
 /** Lines of an import, with the members of the interface. */
 export type Line = Record<string, unknown>;

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { ACTIVITY_TYPES, VERIFICATION_STATUSES } from '@playline/contracts';
 import { codePoint } from '@playline/testkit/code-point';
 import fc from 'fast-check';
-import { MICROSECONDS_MAX } from '../position.ts';
+import { MICROSECONDS_MAX } from '../cursor.ts';
 import type { ActivityRow, TokenRow } from '../rows.ts';
 
 /** A time in 2026, epoch microseconds. */

@@ -1,14 +1,12 @@
+import { pauseOrThrow, StoreFault, toStoreWords } from '@playline/stores';
 import type { ClickHouseSettings, ClickHouseTarget } from '@playline/stores/clickhouse';
 import { DERIVED_TABLES, differencesOf } from '../places/derived.ts';
 import type { DerivedTable, SweptTable } from '../places/place.ts';
 import { ERASED_TABLES, SWEPT_TABLES } from '../places/tables.ts';
 import type { ErasureRows, FoundRows } from '../rows.ts';
 import { type Connection, INSERTING, openConnection } from './connection.ts';
-import { type FoundRow, toFound } from './found-rows.ts';
-import { awaitInserts } from './inserts.ts';
-import { type MutationWait, runMutation } from './mutations.ts';
 import { createPredicates, NOBODY, toIdText } from './predicates.ts';
-import { createQuestions } from './questions.ts';
+import { createQuestions, type FoundRow, toFound } from './questions.ts';
 import { assertTargets, dropTargets, putTargets, withCopy } from './targets.ts';
 
 export interface ErasureRowsOptions extends ClickHouseTarget {
@@ -296,4 +294,119 @@ async function findDifferent(batch: Batch): Promise<FoundRows[]> {
     for (const each of toFound(table.name, rows)) found.push(each);
   }
   return found;
+}
+
+const POLL_MS = 100;
+/** The engine ends an insert of a service after a minute (`max_execution_time` of its account). */
+const INSERT_MAX_MS = 90_000;
+
+/**
+ * Waits for the end of all inserts into this database that are running when it is called. Services share an account, so
+ * each sees all inserts. Inserts of erasures are not awaited: they write no row about anybody, and may take minutes.
+ */
+async function awaitInserts(connection: Connection, signal?: AbortSignal): Promise<void> {
+  const readRunning = async () => {
+    const rows = await connection.read<{ id: string }>(
+      `SELECT query_id AS id FROM system.processes
+       WHERE query_kind = 'Insert' AND current_database = currentDatabase() AND NOT startsWith(query, 'INSERT INTO erasure_')`,
+    );
+    return rows.map(({ id }) => id);
+  };
+  const awaited = new Set(await readRunning());
+  const end = performance.now() + INSERT_MAX_MS;
+  while (awaited.size > 0) {
+    if (performance.now() > end) {
+      const words = `ClickHouse INSERT_WAIT: an insert runs for more than ${INSERT_MAX_MS} ms`;
+      throw new StoreFault(words, { kind: 'passing', code: 'INSERT_WAIT' });
+    }
+    await pauseOrThrow(POLL_MS, signal);
+    const running = await readRunning();
+    for (const id of awaited) if (!running.includes(id)) awaited.delete(id);
+  }
+}
+
+/** A change of existing rows, which the engine makes in the background. */
+interface Mutation {
+  readonly table: string;
+  readonly statement: string;
+  /** Text of the statement that no other mutation of the table contains, except other attempts at this one. */
+  readonly mark: string;
+}
+
+interface MutationWait {
+  /** After this long, waiting for one mutation is a fault. The mutation continues, and a repetition finds it. */
+  readonly deadlineMs: number;
+  /** Ends the wait likewise. */
+  readonly signal: AbortSignal | undefined;
+}
+
+/** A small mutation takes about 50 ms. A large one is asked for twice a second. */
+const POLL_MIN_MS = 20;
+const POLL_MAX_MS = 500;
+
+/**
+ * Masks deleted rows inside their parts. Patches beside the parts would not all be removed by one APPLY DELETED MASK.
+ */
+const SUBMIT: ClickHouseSettings = {
+  lightweight_delete_mode: 'alter_update',
+  lightweight_deletes_sync: '0',
+  mutations_sync: '0',
+};
+
+interface Unfinished {
+  readonly mutation_id: string;
+  readonly latest_fail_reason: string;
+}
+
+/**
+ * Runs a mutation to its end. What an earlier attempt left unfinished ends first, so attempts never pile up; rows that
+ * came behind it are the new one's.
+ *
+ * The statement only notes the mutation and the wait is ours: a connection need not stand for as long as a table takes,
+ * and a mutation that fails is taken back. Otherwise the engine would try it for ever, and every later one behind it.
+ * @throws StoreFault when it fails, or one that stands before it does; the reason of the signal
+ */
+async function runMutation(connection: Connection, mutation: Mutation, wait: MutationWait): Promise<void> {
+  await awaitEnd(connection, mutation, wait);
+  wait.signal?.throwIfAborted();
+  await connection.run(mutation.statement, SUBMIT);
+  await awaitEnd(connection, mutation, wait);
+}
+
+async function awaitEnd(
+  connection: Connection,
+  mutation: Mutation,
+  { deadlineMs, signal }: MutationWait,
+): Promise<void> {
+  const end = performance.now() + deadlineMs;
+  for (let pauseMs = POLL_MIN_MS; ; pauseMs = Math.min(pauseMs * 2, POLL_MAX_MS)) {
+    const unfinished = await readUnfinished(connection, mutation);
+    if (unfinished.length === 0) return;
+    const failed = unfinished.find(({ latest_fail_reason }) => latest_fail_reason !== '');
+    if (failed !== undefined) {
+      await takeBack(connection, mutation, unfinished);
+      throw faultOf(mutation, toStoreWords(failed.latest_fail_reason), 'MUTATION_FAILED');
+    }
+    if (performance.now() > end) throw faultOf(mutation, `not done within ${deadlineMs} ms`, 'MUTATION_WAIT');
+    await pauseOrThrow(pauseMs, signal);
+  }
+}
+
+const faultOf = ({ table }: Mutation, words: string, code: string) =>
+  new StoreFault(`ClickHouse ${code}: mutation of ${table}: ${words}`, { kind: 'passing', code });
+
+function readUnfinished(connection: Connection, { table, mark }: Mutation): Promise<Unfinished[]> {
+  return connection.read<Unfinished>(
+    `SELECT mutation_id, latest_fail_reason FROM system.mutations
+     WHERE database = currentDatabase() AND table = {table: String} AND NOT is_done AND NOT is_killed
+       AND position(command, {mark: String}) > 0`,
+    { table, mark },
+  );
+}
+
+async function takeBack(connection: Connection, { table }: Mutation, unfinished: readonly Unfinished[]): Promise<void> {
+  const ids = unfinished.map(({ mutation_id }) => `'${mutation_id}'`).join(', ');
+  await connection.run(
+    `KILL MUTATION WHERE database = currentDatabase() AND table = '${table}' AND mutation_id IN (${ids})`,
+  );
 }

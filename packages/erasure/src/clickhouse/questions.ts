@@ -1,7 +1,15 @@
 import { RULINGS, SWEPT_TABLES } from '../places/tables.ts';
-import type { ErasureRows, FactOrder, KeptConsent, LinkPlace, NotedRows, StoredLink, StoredUnlink } from '../rows.ts';
+import type {
+  ErasureRows,
+  FactOrder,
+  FoundRows,
+  KeptConsent,
+  LinkPlace,
+  NotedRows,
+  StoredLink,
+  StoredUnlink,
+} from '../rows.ts';
 import type { Connection } from './connection.ts';
-import { type FoundRow, toFound } from './found-rows.ts';
 import { createPredicates, toIdText } from './predicates.ts';
 import { assertTargets } from './targets.ts';
 
@@ -152,3 +160,17 @@ function touches(batchId: Buffer): string {
   return `(${isTarget('a_key')} OR ${isTarget('b_key')}) AND outcome IN ('linked', 'unchanged') AND link != 'unlink'
     AND reason NOT IN (${RULINGS.map((reason) => `'${reason}'`)})`;
 }
+
+/** A line of an answer about rows that were found. */
+export interface FoundRow {
+  readonly column: string;
+  readonly how: FoundRows['as'];
+  readonly environment_id: string;
+  readonly key: string;
+  readonly rows: number;
+}
+
+export const toFound = (table: string, rows: readonly FoundRow[]): FoundRows[] =>
+  rows.map(({ column, how: as, environment_id: environmentId, key, rows }) => {
+    return { table, column, as, environmentId, key: Buffer.from(key, 'hex'), rows };
+  });

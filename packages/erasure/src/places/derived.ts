@@ -1,5 +1,5 @@
 import type { DerivedTable } from './place.ts';
-import { WITH_ROW } from './words.ts';
+import { WITH_ROW } from './place.ts';
 
 /** Tables that follow from events, and are kept in step with them by materialized views. */
 export const DERIVED_TABLES: readonly DerivedTable[] = [

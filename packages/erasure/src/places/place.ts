@@ -72,3 +72,194 @@ export interface DerivedTable extends TablePlace {
 export interface SweptTable extends TablePlace {
   readonly clearing: Sweep;
 }
+
+/** Words and clearings that several lists of places have in common. */
+
+export const WITH_ROW = 'goes with the row';
+export const TIME = 'a time';
+export const COUNT = 'a number';
+export const ADDRESS =
+  'public on the chain; whose it is, where that is known, is said by identities and events, and erased there';
+
+/** A place that says nothing of anybody. */
+export const without = (name: string, reason: string): Place => ({
+  name,
+  clearing: { by: 'no personal data', reason },
+});
+
+/** A place whose data disappear by themselves. */
+export const expiring =
+  (windowMs: number) =>
+  (name: string, reason: string): Place => ({
+    name,
+    clearing: { by: 'ttl', windowMs, reason },
+  });
+
+const HOUR_MS = 60 * 60 * 1000;
+/** 72 hours after the last record of a segment, which is filled for six hours. */
+export const IDENTITY_WINDOW_MS = 78 * HOUR_MS;
+/**
+ * From when the fences stood and the log was stored until it holds nothing of a person: what a gateway publishes late comes
+ * within 20 seconds, and brokers look for what has expired every five minutes.
+ */
+export const LOG_EXPIRES_AFTER_MS = IDENTITY_WINDOW_MS + HOUR_MS / 6;
+/** Seven days, in the same way. */
+const ERASURES_WINDOW_MS = (7 * 24 + 6) * HOUR_MS;
+
+const withPerson = expiring(IDENTITY_WINDOW_MS);
+const letters = (reason: string) => `records as they were, also ones that nobody can read: ${reason}`;
+/** What waits is written anew every day, so the window begins when the last erasure that it waits for has ended. */
+const PARKED = 'ids that belong together, received behind the cut-off of an erasure that their links wait for';
+
+/** What everybody can read on the chain itself. That an address is the id of a person is said, and erased, elsewhere. */
+const OF_A_CHAIN = 'public addresses and events of a chain; nothing that says whose an address is';
+const ofChain = (name: string, reason = OF_A_CHAIN): Place => without(name, reason);
+
+const MINTED = 'what a team mints for which public address; nothing that says whose an address is';
+
+/** Topics about who may use the service. The only people they name are operators' accounts. */
+const ofAccess = without;
+
+/** Topics, those of dead letters included. */
+export const TOPIC_PLACES: readonly Place[] = [
+  withPerson('audience.messages.v1', 'messages with their ids'),
+  withPerson('audience.messages.v1.dead', letters('messages with their ids')),
+  withPerson('audience.identity-links.v1', 'ids that belong together'),
+  withPerson('audience.identity-links.v1.dead', letters('ids that belong together')),
+  withPerson('audience.identity-links.v1.parked', PARKED),
+  withPerson('audience.identity-links.v1.parked.dead', letters(PARKED)),
+  withPerson('audience.identity-decisions.v1', 'keyed hashes of identities'),
+  withPerson('audience.identity-decisions.v1.dead', letters('keyed hashes of identities')),
+  withPerson('audience.rejections.v1', 'names of our contract'),
+  withPerson('audience.rejections.v1.dead', letters('text of clients')),
+  withPerson('audience.consents.v1', 'keyed hashes of identities and what they chose'),
+  withPerson('audience.consents.v1.dead', letters('keyed hashes of identities and what they chose')),
+  {
+    name: 'audience.erasures.v1',
+    clearing: {
+      by: 'ttl',
+      windowMs: ERASURES_WINDOW_MS,
+      reason: 'keyed hashes of the erased, so that they are erased',
+    },
+  },
+  {
+    name: 'audience.erasures.v1.dead',
+    clearing: { by: 'ttl', windowMs: ERASURES_WINDOW_MS, reason: letters('keyed hashes of the erased') },
+  },
+  ofAccess('access.keys.v1', 'keys of projects, as hashes'),
+  ofAccess('access.keys.v1.dead', 'keys of projects, as hashes'),
+  ofAccess('access.projects.v1', 'names of projects and their environments'),
+  ofAccess('access.projects.v1.dead', 'names of projects and their environments'),
+  ofAccess('access.rate-limit-keys.v1', 'keys of partners, as hashes'),
+  ofAccess('access.rate-limit-keys.v1.dead', 'keys of partners, as hashes'),
+  ofAccess('access.collections.v1', 'contracts that projects have linked'),
+  ofAccess('access.collections.v1.dead', 'contracts that projects have linked'),
+  ofAccess('access.accounts.v1', 'names and logins of people who sign in to the portal; removed with their accounts'),
+  ofAccess('access.accounts.v1.dead', 'names and logins of people who sign in to the portal'),
+  ofAccess('access.signable-keys.v1', 'addresses of the service itself, with sealed private keys'),
+  ofAccess('access.signable-keys.v1.dead', 'addresses of the service itself, with sealed private keys'),
+  ofAccess('access.audit.v1', 'what people who sign in to the portal did, with the addresses of their requests'),
+  ofAccess('access.audit.v1.dead', 'what people who sign in to the portal did'),
+  ofChain('chain.activities.v1'),
+  ofChain('chain.activities.v1.dead'),
+  ofChain('chain.tokens.v1', 'what everybody can read about a token'),
+  ofChain('chain.tokens.v1.dead', 'what everybody can read about a token'),
+  ofChain('chain.index-progress.v1', 'numbers and hashes of blocks'),
+  ofChain('chain.index-progress.v1.dead', 'numbers and hashes of blocks'),
+  ofChain('chain.mint-requests.v1', MINTED),
+  ofChain('chain.mint-requests.v1.dead', MINTED),
+  ofChain('chain.mint-state.v1', MINTED),
+  ofChain('chain.mint-state.v1.dead', MINTED),
+  ofChain('chain.mint-transactions.v1', 'transactions as everybody can read them on their chain'),
+  ofChain('chain.mint-transactions.v1.dead', 'transactions as everybody can read them on their chain'),
+  ofChain('chain.metadata.v1', 'what a team tells the public of its collections'),
+  ofChain('chain.metadata.v1.dead', 'what a team tells the public of its collections'),
+];
+
+const byScript = (name: string, script: string): Place => ({ name, clearing: { by: 'script', script } });
+
+/** Families of Redis keys, written as in `infra/redis/README.md`. No raw id stands in any: identities are keyed hashes. */
+export const REDIS_PLACES: readonly Place[] = [
+  byScript('i:{env}:<bucket>', 'the graph takes the person out'),
+  byScript('m:{env}:<root>', 'the graph takes the person out'),
+  {
+    name: 'f:{env}:<bucket>',
+    clearing: { by: 'kept', reason: 'without it what was erased would come back; keyed hashes only' },
+  },
+  without('f:{env}', 'says which buckets have a fence'),
+  without('f:complete', 'a run of Redis'),
+  byScript('u:{env}', 'the graph takes the person out; what is left is the time of the latest unlink'),
+  byScript('q:{env}', 'the graph takes the person out; rulings of operators are kept, by keyed hashes'),
+  without('d:{env}', 'places in the log'),
+  byScript('h:{env}', 'the hold is released at the end'),
+  byScript('hl:{env}', 'the hold is released at the end'),
+  byScript('hk:{env}', 'the hold is released at the end'),
+  byScript('erasure:lapsing', 'the hold is released at the end; holds no identity'),
+  byScript('c:{env}:<bucket>', 'the consents forget the person'),
+  without('c:log:<consent topic>', 'places in the log'),
+  byScript('o:{env}', 'trimmed when the decisions are published, which the erasure waits for'),
+  without('identity:applied:<link topic>', 'places in the log'),
+  without('identity:epoch', 'random'),
+  without('access:<kind>', 'projects, keys of projects and partners; of people the accounts of operators alone'),
+  without('access:<kind>:places', 'places in the log'),
+  without('access:<kind>:changes', 'ids of records of access; random'),
+  without('access:<kind>:complete', 'a run of Redis'),
+  without('access:<kind>:turn', 'a command that runs'),
+  without('access:session:<hash>', 'people who sign in to the portal, never players; ends by itself within seven days'),
+  without('access:session:of:<account id>', 'hashes of sessions of people who sign in to the portal'),
+  without('access:one-time:<purpose>:<hash>', 'links and challenges of people who sign in to the portal'),
+  without('access:one-time:spent:<purpose>:<hash>', 'that a form was sent'),
+  without('access:one-time:attempts:<hash>', 'how often somebody tried to sign in; the login is hashed'),
+  without('access:usage:keys:<minute>', 'how often keys of projects are used'),
+  without('access:usage:environments:<minute>', 'how many messages came'),
+  without('access:usage:last-uses', 'times'),
+  without('access:usage:last-refusals', 'times, codes of answers and trace ids'),
+  without('chain:watermark', 'times'),
+  without(
+    'mint:claim:{chain:contract}:<project id>:<reference id>',
+    'what a team calls an asset, and which attempt stands',
+  ),
+  without('mint:state:{chain:contract}:<project id>:<reference id>', 'what a team mints for which public address'),
+  without('mint:pending:<project id>', 'which claims of a project are pending'),
+  without('mint:settled:<project id>', 'which claims of a project were settled last'),
+  without('mint:settled-bytes:<project id>', 'the size of the claims of a project that were settled last'),
+  without('mint:floor:<project id>', 'the time of a mint request of a project'),
+  without('mint:failed:<project id>', 'how many assets of a project failed of late'),
+  without('mint:cleaned:<project id>', 'that expired claims were removed within a minute'),
+  without('mint:quota:<kind>:<project id>', 'how much a project has minted'),
+  without('mint:complete', 'a run of Redis'),
+  without('mint:places', 'places in the log'),
+  without('rate:<id>', 'keys of projects; addresses of clients stay in the process'),
+];
+
+/** As infra/clickhouse/system-logs.xml says: as long as the log itself, for whoever looks for a cause. */
+const SYSTEM_LOG_WINDOW_MS = 78 * HOUR_MS;
+
+const forAWhile = expiring(SYSTEM_LOG_WINDOW_MS);
+const inMemory = (name: string, reason: string): Place => ({
+  name,
+  clearing: { by: 'kept', reason: `in memory, gone with the process or pushed out: ${reason}` },
+});
+
+const QUESTIONS = 'what services ask names keys in its text; what people ask may name anything';
+
+/**
+ * Tables of the engine itself that keep texts of queries, or words of errors that may quote a row. Erasures name nobody
+ * in a statement: their lists stand in a table.
+ */
+export const SYSTEM_PLACES: readonly Place[] = [
+  forAWhile('query_log', QUESTIONS),
+  forAWhile('part_log', 'names of parts; words of errors'),
+  inMemory('errors', 'the last words of each error'),
+  inMemory('warnings', 'what is wrong with the server'),
+  inMemory('processes', QUESTIONS),
+  inMemory('query_cache', 'answers, for a minute, for whoever asks for it'),
+  inMemory('asynchronous_inserts', 'statements of inserts that are queued: ours never are'),
+  inMemory('distributed_ddl_queue', 'statements that make and change tables'),
+  {
+    name: 'mutations',
+    clearing: { by: 'kept', reason: 'statements of ours, which name batches; the last hundred of a table' },
+  },
+  without('projections', 'queries of tables, of ours'),
+  without('dashboards', 'queries that come with the engine'),
+];

@@ -1,6 +1,6 @@
 import { DERIVED_TABLES } from './derived.ts';
 import type { DerivedTable, SweptTable, TablePlace } from './place.ts';
-import { ADDRESS, COUNT, TIME, WITH_ROW } from './words.ts';
+import { ADDRESS, COUNT, TIME, WITH_ROW } from './place.ts';
 
 /** Tables about people who run the service: no erasure of a player finds anything there. */
 const STAFF_TABLES: readonly TablePlace[] = [

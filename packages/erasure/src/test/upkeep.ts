@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { openErasureRecords } from '../clickhouse/index.ts';
 import type { FenceEnforcer } from '../fences.ts';
 import type { ErasureReceipt, ErasureRecords } from '../records.ts';
-import { hashClosure } from '../upkeep/closure.ts';
+import { hashClosure } from '../upkeep/verify-receipt.ts';
 import { openMemoryErasureRecords } from './memory/records.ts';
 import { type ClickHouseHarness, openClickHouseHarness, openMemoryHarness, type RowsHarness } from './open-rows.ts';
 import { T } from './people.ts';

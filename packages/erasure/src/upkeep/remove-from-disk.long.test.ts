@@ -14,8 +14,7 @@ import {
   putErased,
   type UpkeepHarness,
 } from '../test/upkeep.ts';
-import { removeFromDisk } from './remove-from-disk.ts';
-import { scrub } from './scrub.ts';
+import { removeFromDisk, scrub } from './scrub.ts';
 
 const NOW = T + 24 * 3_600_000;
 const wallClockMs = () => NOW;

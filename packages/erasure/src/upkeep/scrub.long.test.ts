@@ -12,8 +12,8 @@ import {
   type UpkeepHarness,
 } from '../test/upkeep.ts';
 import { dropStaleBatches, lookTimeOf } from './batches.ts';
+import type { Survivors } from './scrub.ts';
 import { scrub } from './scrub.ts';
-import type { Survivors } from './survivors.ts';
 
 const NOW = T + 24 * 3_600_000;
 const wallClockMs = () => NOW;

@@ -1,9 +1,9 @@
+import { createHash } from 'node:crypto';
 import { StoreFault } from '@playline/stores';
 import { ERASED_TABLES } from '../places/tables.ts';
-import type { ErasureReceipt, ErasureRecords } from '../records.ts';
+import type { ErasureReceipt, ErasureRecords, ErasureRequest } from '../records.ts';
 import type { ErasureRows, FoundRows } from '../rows.ts';
 import { type TargetBatchesOptions, withTargets } from './batches.ts';
-import { KnownKeys } from './closure.ts';
 
 /** What a look into the store of people needs of it. */
 export interface ErasedPeople {
@@ -140,4 +140,107 @@ async function isLinked(
   const own = members.find((member) => member.key.equals(key));
   // One that has a person of whom it is no member is half there.
   return own === undefined || own.linkedAt <= cutoffAt;
+}
+
+/** The hash that a receipt bears: SHA-256 of the keys, each once, in the order of their bytes. 32 bytes. */
+export function hashClosure(keys: Iterable<Buffer>): Buffer {
+  const each = new Map([...keys].map((key) => [key.toString('latin1'), key]));
+  return createHash('sha256')
+    .update(Buffer.concat([...each.values()].sort(Buffer.compare)))
+    .digest();
+}
+
+/**
+ * What the stores still tell of the keys of one erasure: those of its fences, and those that its request names. A receipt
+ * has none. A fence that a later erasure of the same person raised bears the id of that one; the request stays.
+ */
+export class KnownKeys {
+  readonly #keys = new Map<string, Buffer>();
+
+  constructor(request: ErasureRequest | undefined) {
+    for (const key of [...(request?.subjectKeys ?? []), ...(request?.memberKeys ?? [])]) this.add(key);
+  }
+
+  add(key: Buffer): void {
+    this.#keys.set(key.toString('latin1'), key);
+  }
+
+  has(key: Buffer): boolean {
+    return this.#keys.has(key.toString('latin1'));
+  }
+
+  get all(): Buffer[] {
+    return [...this.#keys.values()];
+  }
+
+  /**
+   * Whether these are the keys that the receipt was made of, by its hash; `incomplete` while there are fewer, since then
+   * the hash says nothing.
+   */
+  compare({ closureCount, closureHash }: ErasureReceipt): 'matches' | 'differs' | 'incomplete' {
+    if (this.#keys.size < closureCount) return 'incomplete';
+    return hashClosure(this.all).equals(closureHash) ? 'matches' : 'differs';
+  }
+}
+
+/** Offsets that a partition holds: from `start` to before `end`. A reader of the log has it. */
+export interface PartitionBounds {
+  readonly partition: number;
+  readonly start: number;
+  readonly end: number;
+}
+
+export interface ExpiredLogsOptions {
+  readonly records: Pick<ErasureRecords, 'readOpenReceipts' | 'putReceipts'>;
+  /** Gives no partition of a topic that is not there. */
+  readonly log: { bounds(topic: string): Promise<readonly PartitionBounds[]> };
+  /** What the broker's name of a topic has in front of the one in `logEnds`. */
+  readonly topicPrefix: string;
+  readonly wallClockMs: () => number;
+}
+
+export interface ExpiredLogs {
+  /** Receipts that say from now on that the log holds nothing. */
+  readonly noted: number;
+  /** Receipts whose log is not known to have expired. */
+  readonly waiting: number;
+}
+
+/**
+ * Notes in receipts that the log holds nothing of their erasure any more, when both is so:
+ * - the time has passed when whatever stood in it has expired (`logExpiresAt`). What came late stands behind the noted
+ *   ends: a message of before the cut-off that a gateway was slow to publish, a link that waited for another erasure.
+ * - every partition begins at or behind the end that it had when the fences stood. A log that is gone, or ends before that
+ *   end, was made anew or has lost its end; which of the two cannot be told, so of it the time alone tells.
+ * @throws StoreFault, or a fault of the log
+ */
+export async function noteExpiredLogs({
+  records,
+  log,
+  topicPrefix,
+  wallClockMs,
+}: ExpiredLogsOptions): Promise<ExpiredLogs> {
+  const receipts = (await records.readOpenReceipts()).filter(({ logExpiredAt }) => logExpiredAt === null);
+  const logExpiredAt = wallClockMs();
+  const due = receipts.filter(({ logExpiresAt }) => logExpiredAt >= logExpiresAt);
+  const logs = new Map<string, ReadonlyMap<number, PartitionBounds>>();
+  for (const topic of new Set(due.flatMap(endsOf).map((each) => each.topic))) {
+    const bounds = await log.bounds(topicPrefix + topic);
+    logs.set(topic, new Map(bounds.map((each) => [each.partition, each])));
+  }
+  const expired = due.filter((receipt) =>
+    endsOf(receipt).every(({ topic, partition, end }) => {
+      const bounds = logs.get(topic)?.get(partition);
+      return bounds === undefined || bounds.end < end || bounds.start >= end;
+    }),
+  );
+  await records.putReceipts(expired.map((receipt) => ({ ...receipt, logExpiredAt })));
+  return { noted: expired.length, waiting: receipts.length - expired.length };
+}
+
+function endsOf({ logEnds }: ErasureReceipt): { topic: string; partition: number; end: number }[] {
+  return Object.entries(logEnds).map(([place, end]) => {
+    const slash = place.lastIndexOf('/');
+    return { topic: place.slice(0, slash), partition: Number(place.slice(slash + 1)), end };
+  });
 }

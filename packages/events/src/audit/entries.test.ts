@@ -20,6 +20,7 @@ import {
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { EVENT_TABLE_COLUMNS } from '../columns.ts';
+import type { RecordRows } from '../record-rows.ts';
 import {
   accountAuditRows,
   collectionAuditRows,
@@ -28,8 +29,7 @@ import {
   projectAuditRows,
   rateLimitKeyAuditRows,
   signableKeyAuditRows,
-} from '../consents/rows.ts';
-import type { RecordRows } from '../record-rows.ts';
+} from '../record-rows.ts';
 import { RowBuffer } from '../row/row-buffer.ts';
 import { readRows } from '../row/test/read-columns.ts';
 import {

@@ -8,7 +8,7 @@ import { createRowPlan } from '../row/plan.ts';
 import { RowBuffer } from '../row/row-buffer.ts';
 import { arbitraryRecord } from '../row/test/arbitrary-record.ts';
 import { RowTranscoder } from '../row/transcoder.ts';
-import { openEventStore } from './event-store.ts';
+import { openEventStore } from './index.ts';
 
 const NOW_MS = 1_790_000_000_000;
 const DAY_MS = 86_400_000;

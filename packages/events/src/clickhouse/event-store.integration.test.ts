@@ -5,12 +5,12 @@ import { createTables, testStores } from '@playline/testkit';
 import { runsOf } from '@playline/testkit/runs';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { EVENT_FIELDS } from '../row/fields.ts';
+import { EVENT_FIELDS } from '../columns.ts';
 import { createRowPlan } from '../row/plan.ts';
 import { RowBuffer } from '../row/row-buffer.ts';
 import { arbitraryRecord } from '../row/test/arbitrary-record.ts';
 import { RowTranscoder } from '../row/transcoder.ts';
-import { openEventStore } from './event-store.ts';
+import { openEventStore } from './index.ts';
 
 const { signal } = new AbortController();
 const plan = createRowPlan(messageRecordCodec.schema);

@@ -4,9 +4,9 @@ import type { ConsentRecord, RejectionRecord } from '@playline/contracts';
 import { createTables, testStores } from '@playline/testkit';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { addConsentRow, addRejectionRow } from '../consents/rows.ts';
+import { addConsentRow, addRejectionRow } from '../record-rows.ts';
 import { RowBuffer } from '../row/row-buffer.ts';
-import { openEventStore } from './event-store.ts';
+import { openEventStore } from './index.ts';
 
 const { signal } = new AbortController();
 const NOW_MS = Date.now();

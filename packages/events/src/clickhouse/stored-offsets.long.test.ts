@@ -4,7 +4,7 @@ import { createTables, testStores } from '@playline/testkit';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { EVENT_TABLE_COLUMNS } from '../columns.ts';
 import type { OffsetTable } from '../store.ts';
-import { storedOffsetsQuery } from './stored-offsets.ts';
+import { storedOffsetsQuery } from './index.ts';
 
 const ROWS = 1_000_000;
 const DAYS = 30;

@@ -1,7 +1,4 @@
 import { readdirSync, readFileSync } from 'node:fs';
-import { parseRecipe, type Recipe } from './recipe.ts';
-
-export type { Recipe, RecipeParameters } from './recipe.ts';
 
 const FOLDER = new URL('../../cookbook/', import.meta.url);
 
@@ -12,4 +9,70 @@ const FOLDER = new URL('../../cookbook/', import.meta.url);
 export function readRecipes(): Recipe[] {
   const files = readdirSync(FOLDER).filter((name) => name.endsWith('.sql'));
   return files.sort().map((file) => parseRecipe(file, readFileSync(new URL(file, FOLDER), 'utf8')));
+}
+
+/** One query of the cookbook: an SQL file that begins with a comment for its readers. */
+export interface Recipe {
+  /** File name, such as `04-funnel-in-order.sql`. */
+  readonly file: string;
+  readonly title: string;
+  /** What the query answers: paragraphs without line breaks. */
+  readonly about: readonly string[];
+  /** Parameters that a reader sets. */
+  readonly parameters: readonly RecipeParameters[];
+  readonly cost: string;
+  /** One command with curl, then one with clickhouse-client. They run in the folder of the files. */
+  readonly commands: readonly string[];
+  /** The statement without the comment. */
+  readonly query: string;
+  /** The whole file. */
+  readonly text: string;
+}
+
+/** One parameter, or several that belong together. */
+export interface RecipeParameters {
+  readonly names: readonly string[];
+  readonly words: string;
+}
+
+const COMMENT = /^-- ?/;
+const [CHANGE, COST, RUN] = ['Change:', 'Cost: ', 'Run:'];
+
+/**
+ * Reads the parts of a file of the cookbook.
+ * @throws Error with the file and the missing part
+ */
+export function parseRecipe(file: string, text: string): Recipe {
+  const lines = text.split('\n');
+  const end = lines.findIndex((line) => !COMMENT.test(line));
+  const comment = lines.slice(0, end).map((line) => line.replace(COMMENT, ''));
+  const parts = comment.join('\n').split('\n\n');
+  const [title = '', ...rest] = parts;
+  const partOf = (head: string) => {
+    const part = rest.find((one) => one.startsWith(head));
+    if (part === undefined) throw new Error(`${file}: its comment has no part that begins with ${head.trim()}`);
+    return part.slice(head.length);
+  };
+  const linesOf = (head: string) =>
+    partOf(head)
+      .split('\n')
+      .map((line) => line.trim())
+      .filter((line) => line !== '');
+  return {
+    file,
+    title,
+    about: rest.filter((part) => ![CHANGE, COST, RUN].some((head) => part.startsWith(head))).map(toOneLine),
+    parameters: linesOf(CHANGE).map(toParameters),
+    cost: toOneLine(partOf(COST)),
+    commands: linesOf(RUN),
+    query: lines.slice(end).join('\n').trim(),
+    text,
+  };
+}
+
+const toOneLine = (part: string): string => part.replaceAll('\n', ' ');
+
+function toParameters(line: string): RecipeParameters {
+  const [names = '', words = ''] = line.split(/ {2,}/);
+  return { names: names.split(', '), words };
 }

@@ -1,7 +1,6 @@
 import { spawnSync } from 'node:child_process';
 import { describe, expect, it } from 'vitest';
-import { readRecipes } from './index.ts';
-import { parseRecipe, type Recipe } from './recipe.ts';
+import { parseRecipe, type Recipe, readRecipes } from './index.ts';
 
 const recipes = readRecipes();
 const unique = (names: Iterable<string>) => [...new Set(names)].sort();

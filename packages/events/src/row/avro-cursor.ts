@@ -1,5 +1,5 @@
-import type { AvroType } from './fields.ts';
-import { isUnion } from './fields.ts';
+import type { AvroType } from '../columns.ts';
+import { isUnion } from '../columns.ts';
 
 /** @throws RangeError always: the bytes are no record of their schema */
 export function refuse(): never {

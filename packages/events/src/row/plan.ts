@@ -1,5 +1,4 @@
 import { FRAME_BYTES, frameRecord, messageRecordCodec, schemaIdOf } from '@playline/contracts';
-import { refuse } from './avro-cursor.ts';
 import {
   type AvroField,
   EVENT_FIELDS,
@@ -7,7 +6,8 @@ import {
   kindOf,
   parseRecordSchema,
   UnsupportedSchemaError,
-} from './fields.ts';
+} from '../columns.ts';
+import { refuse } from './avro-cursor.ts';
 
 /** How records of one schema become rows of `events`. Made once per schema id. */
 export interface RowPlan {

@@ -1,8 +1,8 @@
 import { frameRecord, type MessageRecord, messageRecordCodec } from '@playline/contracts';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { parseRecordSchema, toEventFields, UnsupportedSchemaError } from '../columns.ts';
 import { AvroCursor } from './avro-cursor.ts';
-import { parseRecordSchema, toEventFields, UnsupportedSchemaError } from './fields.ts';
 import { createRowPlan } from './plan.ts';
 import { RowBuffer } from './row-buffer.ts';
 import { arbitraryRecord } from './test/arbitrary-record.ts';

@@ -2,8 +2,7 @@ import { connect } from 'node:net';
 import { ERRORS, type ErrorCode, PublicError } from '@playline/errors';
 import { expect, onTestFinished } from 'vitest';
 import { createHttpApp, type Route } from '../app.ts';
-import { planJsonBody } from '../content.ts';
-import { readBody } from '../read-body.ts';
+import { planJsonBody, readBody } from '../read-body.ts';
 import { openHttpServer } from '../server.ts';
 
 export const LIMIT = 1024 * 1024;

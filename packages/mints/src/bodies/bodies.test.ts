@@ -2,7 +2,7 @@ import { PublicError } from '@playline/errors';
 import { codePoint } from '@playline/testkit/code-point';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { parseCollectionBody, parseMintBody, parseStacksBody, parseTokensBody } from './index.ts';
+import { parseCollectionBody, parseMintBody, parseStacksBody, parseTokensBody } from '../index.ts';
 
 const OWNER = '0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed';
 const asset = (over: object = {}) => ({ reference_id: 'a', owner_address: OWNER, ...over });

@@ -1,6 +1,5 @@
 import { isJsonObject } from '@playline/contracts';
-import { type BodyFaults, type JsonObject, memberOf } from './faults.ts';
-import { readItem, readText, requireKeys } from './values.ts';
+import { type BodyFaults, type JsonObject, memberOf, readItem, readText, requireKeys } from './values.ts';
 
 /** Possible values of an attribute. */
 export type AttributeValue = string | number | boolean;

@@ -1,4 +1,12 @@
-import type { RedisAdapterOptions } from '@playline/stores/redis';
+import {
+  assertTakesWrites,
+  isReplyError,
+  openRedis,
+  type RedisAdapterOptions,
+  type RedisConnection,
+  runScript,
+} from '@playline/stores/redis';
+import { type Quotas, toQuotaStanding } from '../accept.ts';
 import type { MintScope } from '../asset.ts';
 import {
   type ClaimOutcome,
@@ -9,10 +17,8 @@ import {
   SETTLED_LIMITS,
   type WantedClaim,
 } from '../claims.ts';
-import { type Quotas, toQuotaStanding } from '../quota.ts';
 import type { MintState } from '../states.ts';
 import type { MintView } from '../view.ts';
-import { openScripts, type Scripts } from './connection.ts';
 import { APPLY, CLAIM, CLEAN, COMPLETE, CONFIRM, LAPSE, READ, STANDING, TAKE } from './scripts.ts';
 
 export interface RedisMints {
@@ -186,5 +192,34 @@ function createQuotas({ run }: Scripts, names: Names): Quotas {
       const [backlogMs, lackMs] = reply.map((us) => Number(us) / US_PER_MS) as [number, number];
       return toQuotaStanding(policy, backlogMs, lackMs);
     },
+  };
+}
+
+/** A script of a hundred reference ids takes a millisecond, so a longer silence means that the server is away. */
+const LIMITS = { commandTimeoutMs: 2_000 };
+
+/** Runs scripts. `ready` is true when Redis takes writes. */
+interface Scripts extends Omit<RedisConnection, 'opened'> {
+  run(script: string, keys: readonly string[], args: readonly (string | number)[]): Promise<unknown>;
+}
+
+/** Resolves even while Redis is away; then each command fails at once. */
+async function openScripts(options: RedisAdapterOptions): Promise<Scripts> {
+  const { redis, opened, close } = openRedis(options, LIMITS);
+  await opened;
+  return {
+    redis,
+    run: (script, keys, args) => runScript(redis, { script, keys, args }),
+    ready: async () => {
+      if (redis.status !== 'ready') return false;
+      try {
+        await assertTakesWrites(redis);
+        return true;
+      } catch (fault) {
+        if (isReplyError(fault)) options.onFault?.(fault);
+        return false;
+      }
+    },
+    close,
   };
 }

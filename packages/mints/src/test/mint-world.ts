@@ -1,9 +1,9 @@
 import type { MintRequestRecord } from '@playline/contracts';
 import { PublicError } from '@playline/errors';
+import type { Quotas } from '../accept.ts';
 import { createAcceptMints } from '../accept.ts';
 import { digestOf, type MintAsset } from '../asset.ts';
 import type { MintClaims } from '../claims.ts';
-import type { Quotas } from '../quota.ts';
 import { type MintState, toRequestedState } from '../states.ts';
 import { catchUpMints, type MintLog, type MintView } from '../view.ts';
 

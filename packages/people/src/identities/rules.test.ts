@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { createIsBlocked } from './blocked.ts';
 import { type LinkSource, toLinkFact } from './facts.ts';
 import { createIdentityKeyer } from './keyer.ts';
+import { createIsBlocked } from './placeholders.ts';
 import { createGraphFact } from './steps.ts';
 
 const source: LinkSource = {

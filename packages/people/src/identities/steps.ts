@@ -1,7 +1,7 @@
 import { IDENTITY_TYPES, type IdentityKind, type IdentityLinkRecord } from '@playline/contracts';
-import type { IsBlocked } from './blocked.ts';
 import { type Ruling, rulingOf } from './facts.ts';
 import type { IdentityKeyer } from './keyer.ts';
+import type { IsBlocked } from './placeholders.ts';
 
 /** One question to the graph: may these two identities become one person? */
 export interface GraphStep {

@@ -1,5 +1,4 @@
 import type { Redis } from '@playline/stores/redis';
-import { MissingEpochFault } from '../faults.ts';
 import {
   type Applied,
   type FactBlock,
@@ -12,6 +11,7 @@ import {
   type Suspect,
 } from '../graph.ts';
 import type { LoggedFact } from '../identities/decisions.ts';
+import { MissingEpochFault } from '../people.ts';
 import type { Layout } from './layout.ts';
 import { createScript } from './scripts.ts';
 import { fromComponent, fromReply, fromSuspect, toFactsBlob, toKindLetters } from './wire.ts';

@@ -1,1 +1,435 @@
-export { openRedisPeople, type RedisPeopleOptions } from './people.ts';
+import { createHash, randomUUID } from 'node:crypto';
+import { IDENTITY_KEY_BYTES } from '@playline/contracts';
+import { waitAtMost } from '@playline/stores';
+import {
+  assertTakesWrites,
+  isReplyError,
+  openRedis,
+  type Redis,
+  type RedisAdapterOptions,
+} from '@playline/stores/redis';
+import type {
+  ApplyOutcome,
+  ChosenStatus,
+  ConsentStanding,
+  ConsentStore,
+  PlacedConsent,
+  StoredConsent,
+} from '../consents.ts';
+import { DEFAULT_LIMITS, type GraphLimits, type UnlinkSide } from '../graph.ts';
+import type { Cutoff, ErasureGuards, ErasureHold, HoldName, StandingHold } from '../guards.ts';
+import { EpochPresentFault, MissingEpochFault, MissingFencesFault, type People } from '../people.ts';
+import { type LinkedIdentity, type PeopleRebuild, toUnlinkSideLine } from '../rebuild.ts';
+import { createGraph, type GraphParts, noteFieldOf, readApplied, readMembers, toSourceText } from './graph.ts';
+import { createLayout, type Layout, NUMBER_BYTES } from './layout.ts';
+import { createScript, type ScriptArgument } from './scripts.ts';
+import { fromSides, toDecidedBlob, toOverrideBlob, toSuspectBlob, toUnlinkSideBlob } from './wire.ts';
+
+export interface RedisPeopleOptions extends RedisAdapterOptions {
+  /** A server that is silent for this long counts as away. Must be shorter than the caller's deadline. Default: 5 s. */
+  commandTimeoutMs?: number;
+  limits?: GraphLimits;
+  /** Topic whose offsets the graph applies. Needed only by callers of `apply` and related functions. */
+  linkTopic?: string;
+  /** Topic of the consents; its name on the broker. Needed only by callers of the consents. */
+  consentTopic?: string;
+  /** Called by `ready` and `takesWrites` with the reason when Redis answers but cannot be used. */
+  onUnusable?: (fault: Error) => void;
+}
+
+/** Opens people in Redis, over one connection. Resolves even while Redis is away; ask `ready`. */
+export async function openRedisPeople(options: RedisPeopleOptions): Promise<People> {
+  const { redis, opened, close } = openRedis(options, {
+    commandTimeoutMs: options.commandTimeoutMs ?? COMMAND_TIMEOUT_MS,
+  });
+  await opened;
+  const { namespace = '', linkTopic = '', consentTopic = '' } = options;
+  const layout = createLayout({ namespace, linkTopic, consentTopic });
+  const readEpoch = () => redis.get(layout.epoch);
+  const parts = { redis, layout, readEpoch };
+  const { loadConsents, ...consents } = createConsents(redis, layout);
+  const guards = createGuards(redis, layout);
+  return {
+    graph: createGraph(parts, options.limits ?? DEFAULT_LIMITS),
+    consents,
+    guards,
+    rebuild: { ...createRebuild(parts), loadConsents },
+    readEpoch,
+    ...createReadiness(redis, {
+      readEpoch,
+      hasFences: async () => (await guards.fenceStatus()).isComplete,
+      onUnusable: options.onUnusable ?? (() => {}),
+    }),
+    rewriteLog: () => rewriteLog(redis),
+    readClockMs: async () => {
+      const [seconds] = await redis.time();
+      return seconds * 1_000;
+    },
+    close,
+  };
+}
+
+/** Long enough for several calls of the graph's script in a queue. */
+const COMMAND_TIMEOUT_MS = 5_000;
+
+/** A rewrite is running already. What it misses is removed by the next one. */
+const IS_REWRITING = /already in progress/;
+
+async function rewriteLog(redis: Redis): Promise<void> {
+  try {
+    await redis.call('BGREWRITEAOF');
+  } catch (fault) {
+    if (!(fault instanceof Error && IS_REWRITING.test(fault.message))) throw fault;
+  }
+}
+
+/** Out of memory, out of disk, a replica, a primary that has lost its replicas. */
+const REFUSES_WRITES = /^(OOM|MISCONF|READONLY|NOREPLICAS)\b/;
+/** Less than the second that a readiness probe allows. */
+const WRITE_CHECK_MS = 900;
+
+interface ReadinessParts {
+  readEpoch(): Promise<string | null>;
+  hasFences(): Promise<boolean>;
+  onUnusable(fault: Error): void;
+}
+
+/** Checks whether Redis can be used, and reports why not. */
+function createReadiness(
+  redis: Redis,
+  { readEpoch, hasFences, onUnusable }: ReadinessParts,
+): Pick<People, 'ready' | 'takesWrites'> {
+  const check = async (): Promise<boolean> => {
+    if (redis.status !== 'ready') return false;
+    try {
+      await assertTakesWrites(redis);
+      return true;
+    } catch (fault) {
+      if (!isReplyError(fault)) return false;
+      if (!REFUSES_WRITES.test(fault.message)) return true;
+      onUnusable(fault);
+      return false;
+    }
+  };
+  const takesWrites = () => waitAtMost(WRITE_CHECK_MS, check(), () => false);
+  return {
+    takesWrites,
+    ready: async () => {
+      if (redis.status !== 'ready') return false;
+      const [epoch, isFenced, isWritable] = await Promise.all([readEpoch(), hasFences(), takesWrites()]);
+      if (epoch === null) onUnusable(new MissingEpochFault());
+      else if (!isFenced) onUnusable(new MissingFencesFault());
+      return epoch !== null && isFenced && isWritable;
+    },
+  };
+}
+
+/** Takes Redis a few milliseconds. */
+const FORGOTTEN_A_CALL_MAX = 1_000;
+
+/** Consents and their rebuild. */
+function createConsents(redis: Redis, layout: Layout): ConsentStore & Pick<PeopleRebuild, 'loadConsents'> {
+  const forgetConsents = createScript(redis, 'forgetConsents');
+  const putConsent = createScript(redis, 'putConsent');
+  const readConsent = createScript(redis, 'readConsent');
+  const markConsents = createScript(redis, 'markConsents');
+  const consentStanding = createScript(redis, 'consentStanding');
+
+  const put = async (change: PlacedConsent, epoch: '' | 'epoch') => {
+    const { environmentId, identityKey: key } = change;
+    const buckets = [layout.consentsOf(environmentId, key), layout.fencesOf(environmentId, key)];
+    const keys = [layout.epoch, ...buckets, layout.consentLog];
+    return fromReply(await putConsent(keys, [key, toValue(change), epoch]));
+  };
+  return {
+    apply: (change) => put(change, 'epoch'),
+    loadConsents: (changes) => Promise.all(changes.map((change) => put(change, ''))),
+    async read(environmentId, identityKey) {
+      const keys = [layout.epoch, layout.consentsOf(environmentId, identityKey), layout.consentLog, layout.fencedRun];
+      const value = await readConsent(keys, [identityKey]);
+      return Buffer.isBuffer(value) ? fromValue(value) : null;
+    },
+    standing: async () => fromStanding(await consentStanding([layout.consentLog], [])),
+    markCurrent: async (run, ends) => {
+      const lasts = [...ends].filter(([, end]) => end > 0).flatMap(([partition, end]) => [partition, end - 1]);
+      return (await markConsents([layout.consentLog], [run, ...lasts])) === 1;
+    },
+    async readStored(environmentId, identityKeys) {
+      const read = (key: Buffer) => redis.hgetBuffer(layout.consentsOf(environmentId, key), key);
+      const values = await Promise.all(identityKeys.map(read));
+      return values.flatMap((value, at) =>
+        value === null ? [] : [{ identityKey: identityKeys[at]!, ...fromValue(value) }],
+      );
+    },
+    async forget(environmentId, consents) {
+      let forgotten = 0;
+      for (let at = 0; at < consents.length; at += FORGOTTEN_A_CALL_MAX) {
+        const some = consents.slice(at, at + FORGOTTEN_A_CALL_MAX);
+        const buckets = some.map(({ identityKey }) => layout.consentsOf(environmentId, identityKey));
+        const args = some.flatMap((consent) => [consent.identityKey, toValue(consent)]);
+        forgotten += Number(await forgetConsents(buckets, args));
+      }
+      return forgotten;
+    },
+  };
+}
+
+// Letters that are stored in Redis. They must not change, even if a list is reordered.
+const STATUS_LETTERS: Readonly<Record<ChosenStatus, string>> = { none: 'n', anonymous: 'a', full: 'f' };
+const OUTCOMES: Readonly<Record<string, ApplyOutcome>> = { a: 'applied', s: 'superseded', f: 'fenced' };
+const STATUSES = new Map(
+  (Object.keys(STATUS_LETTERS) as ChosenStatus[]).map((status) => [STATUS_LETTERS[status], status]),
+);
+
+/** Status letter, partition, offset, logged at, received at: 21 bytes, which `put-consent.lua` unpacks too. */
+const AT = {
+  status: 0,
+  partition: 1,
+  offset: 3,
+  loggedAt: 3 + NUMBER_BYTES,
+  receivedAt: 3 + 2 * NUMBER_BYTES,
+  end: 3 + 3 * NUMBER_BYTES,
+} as const;
+
+function toValue({ status, receivedAt, place }: StoredConsent): Buffer {
+  const value = Buffer.alloc(AT.end);
+  value.write(STATUS_LETTERS[status], AT.status, 'latin1');
+  value.writeUInt16BE(place.partition, AT.partition);
+  value.writeUIntBE(place.offset, AT.offset, NUMBER_BYTES);
+  value.writeUIntBE(place.loggedAtMs, AT.loggedAt, NUMBER_BYTES);
+  value.writeUIntBE(Math.max(0, receivedAt), AT.receivedAt, NUMBER_BYTES);
+  return value;
+}
+
+/** @throws Error when the value is not one of ours */
+function fromValue(value: Buffer): StoredConsent {
+  const status = STATUSES.get(value.toString('latin1', AT.status, AT.partition));
+  if (status === undefined || value.length !== AT.end) throw new Error('a stored consent cannot be read');
+  const place = {
+    partition: value.readUInt16BE(AT.partition),
+    offset: value.readUIntBE(AT.offset, NUMBER_BYTES),
+    loggedAtMs: value.readUIntBE(AT.loggedAt, NUMBER_BYTES),
+  };
+  return { status, receivedAt: value.readUIntBE(AT.receivedAt, NUMBER_BYTES), place };
+}
+
+/** @throws Error when the script replied something else */
+function fromReply(reply: unknown): ApplyOutcome {
+  const outcome = OUTCOMES[String(reply)];
+  if (outcome === undefined) throw new Error('the consent script replied something unknown');
+  return outcome;
+}
+
+/** @param reply of `consent-standing.lua` */
+function fromStanding(reply: unknown): ConsentStanding {
+  const [present, ...flat] = (reply as [Buffer, Buffer[]]).flat().map(String);
+  const run = present ?? '';
+  const fields = new Map(flat.flatMap((field, at) => (at % 2 === 0 ? [[field, flat[at + 1] ?? ''] as const] : [])));
+  const isCurrent = fields.get('run') === run;
+  fields.delete('run');
+  return {
+    run,
+    isCurrent,
+    applied: new Map([...fields].map(([partition, last]) => [Number(partition), Number(last)])),
+  };
+}
+
+/** The rebuild without the consents. */
+function createRebuild(parts: GraphParts): Omit<PeopleRebuild, 'loadConsents'> {
+  const { redis, layout } = parts;
+  const mintEpoch = createScript(redis, 'mintEpoch');
+  const loadOverrides = createScript(redis, 'loadOverrides');
+  const loadUnlinkSides = createScript(redis, 'loadUnlinkSides');
+  const loadDecided = createScript(redis, 'loadDecided');
+  const loadSuspects = createScript(redis, 'loadSuspects');
+  return {
+    mintEpoch: async (run = '') => String(await mintEpoch([layout.epoch, layout.fencedRun], [randomUUID(), run])),
+    async loadOverrides(overrides) {
+      await loadOverrides([layout.epoch], [layout.namespace, ...overrides.map(toOverrideBlob)]);
+    },
+    async loadUnlinkSides(sides) {
+      await loadUnlinkSides([layout.epoch], [layout.namespace, ...sides.map(toUnlinkSideBlob)]);
+    },
+    async loadSuspects(suspects) {
+      await loadSuspects([layout.epoch], [layout.namespace, ...suspects.map(toSuspectBlob)]);
+    },
+    async loadDecided(places) {
+      await loadDecided([layout.epoch], [layout.namespace, ...places.map(toDecidedBlob)]);
+    },
+    async loadApplied(source, offset, note) {
+      if ((await parts.readEpoch()) !== null) throw new EpochPresentFault();
+      const known = await readApplied(parts, source);
+      if (note !== undefined) await redis.hset(layout.progress, noteFieldOf(source), JSON.stringify(note));
+      await redis.hset(layout.progress, toSourceText(source), Math.max(known, offset));
+    },
+    identities: () => readIdentities(parts),
+    digest: (environmentId) => readDigest(parts, environmentId),
+  };
+}
+
+/** Reads every bucket of every environment. */
+async function* readIdentities({ redis, layout }: GraphParts): AsyncGenerator<LinkedIdentity> {
+  const pattern = layout.indexPattern('*');
+  const prefix = pattern.indexOf('*');
+  for await (const names of redis.scanStream({ match: pattern, count: 1_000 }))
+    for (const name of names as string[]) {
+      const environmentId = name.slice(prefix, name.lastIndexOf('}'));
+      const flat = (await redis.callBuffer('HGETALL', name)) as Buffer[];
+      for (let at = 0; at < flat.length; at += 2) yield { environmentId, key: flat[at]!, root: flat[at + 1]! };
+    }
+}
+
+/** Reads every bucket. For rebuilds and tests, too slow for traffic. */
+async function readDigest(parts: GraphParts, environmentId: string): Promise<string> {
+  const { redis, layout } = parts;
+  const roots = new Map<string, string>();
+  for await (const names of redis.scanStream({ match: layout.indexPattern(environmentId), count: 1_000 }))
+    for (const name of names as string[]) {
+      const flat = (await redis.callBuffer('HGETALL', name)) as Buffer[];
+      for (let at = 0; at < flat.length; at += 2) roots.set(flat[at]!.toString('hex'), flat[at + 1]!.toString('hex'));
+    }
+  const lines: string[] = [];
+  for (const root of new Set(roots.values())) {
+    const members = await readMembers(parts, environmentId, Buffer.from(root, 'hex'));
+    for (const { key, kind, linkedAt } of members) {
+      const hex = key.toString('hex');
+      // Uses the root from the index, so that a mismatch with the members changes the digest.
+      lines.push(`${hex} ${roots.get(hex)} ${kind} ${linkedAt}\n`);
+    }
+  }
+  for (const side of await readUnlinkSides(parts, environmentId)) lines.push(toUnlinkSideLine(side));
+  return createHash('sha256').update(lines.sort().join('')).digest('hex');
+}
+
+async function readUnlinkSides({ redis, layout }: GraphParts, environmentId: string): Promise<UnlinkSide[]> {
+  const flat = (await redis.callBuffer('HGETALL', layout.unlinksOf(environmentId))) as Buffer[];
+  const sides: UnlinkSide[] = [];
+  for (let at = 0; at < flat.length; at += 2)
+    if (flat[at]!.length === IDENTITY_KEY_BYTES)
+      for (const each of fromSides(environmentId, flat[at]!, flat[at + 1]!)) sides.push(each);
+  return sides;
+}
+
+/** Far more than can lapse between two sweeps. The next sweep drops the rest. */
+const LAPSED_A_SWEEP_MAX = 1_000;
+
+/** Blocks Redis for a few milliseconds. */
+const FENCES_A_CALL_MAX = 1_000;
+
+/** Blocks Redis for a few milliseconds: about 35 µs for a person of eight identities. */
+const ASKED_A_CALL_MAX = 100;
+
+function createGuards(redis: Redis, layout: Layout): ErasureGuards {
+  const placeHold = createScript(redis, 'placeHold');
+  const confirmHold = createScript(redis, 'confirmHold');
+  const releaseHold = createScript(redis, 'releaseHold');
+  const raiseFences = createScript(redis, 'raiseFences');
+  const enforceFences = createScript(redis, 'enforceFences');
+  const fenceStatus = createScript(redis, 'fenceStatus');
+  const completeFences = createScript(redis, 'completeFences');
+
+  const release = async ({ environmentId, erasureId }: HoldName, lapsedAtMs: number | '') =>
+    (await releaseHold(layout.holdKeysOf(environmentId), [erasureId, lapsedAtMs])) === 1;
+  return {
+    async place(hold) {
+      // The list is written first: a hold that is not on it would never expire, but an entry without a hold does no
+      // harm.
+      if (hold.lapsesAtMs !== null) await redis.zadd(layout.lapsing, hold.lapsesAtMs, toMember(hold));
+      await placeHold(layout.holdKeysOf(hold.environmentId), [hold.erasureId, toLease(hold), '']);
+    },
+    extend: async (hold) =>
+      (await placeHold(layout.holdKeysOf(hold.environmentId), [hold.erasureId, toLease(hold), 'extend'])) === 1,
+    confirm: async ({ environmentId, erasureId }) =>
+      (await confirmHold(layout.holdKeysOf(environmentId), [erasureId])) === 1,
+    async list(environmentId) {
+      const leases = (await redis.callBuffer('HGETALL', layout.leasesOf(environmentId))) as Buffer[];
+      return leases.flatMap((id, at) => (at % 2 === 0 ? [fromLease(id, leases[at + 1]!)] : []));
+    },
+    release: async (name) => void (await release(name, '')),
+    async dropLapsed(nowMs) {
+      const { lapsing } = layout;
+      let dropped = 0;
+      for (const member of await redis.zrangebyscoreBuffer(lapsing, '-inf', nowMs, 'LIMIT', 0, LAPSED_A_SWEEP_MAX)) {
+        if (await release(fromMember(member), nowMs)) dropped++;
+        await redis.zrem(layout.lapsing, member);
+      }
+      return dropped;
+    },
+    heldFrom: createHeldFrom(redis, layout),
+    async fence(cutoffs) {
+      for (const args of toFenceCalls(layout, cutoffs)) await raiseFences([], args);
+    },
+    async enforce(cutoffs) {
+      let [links, consents] = [0, 0];
+      for (const args of toFenceCalls(layout, cutoffs)) {
+        const [taken, removed] = (await enforceFences([], args)) as [number, number];
+        links += taken;
+        consents += removed;
+      }
+      return { links, consents };
+    },
+    async fenceStatus() {
+      const [run, isComplete] = (await fenceStatus([layout.fencedRun], [])) as [Buffer, number];
+      return { run: run.toString(), isComplete: isComplete === 1 };
+    },
+    completeFences: async (run) => (await completeFences([layout.fencedRun], [run])) === 1,
+  };
+}
+
+/** Arguments of the calls that set fences. */
+function* toFenceCalls(layout: Layout, cutoffs: readonly Cutoff[]): Generator<ScriptArgument[]> {
+  for (const [environmentId, own] of Map.groupBy(cutoffs, (cutoff) => cutoff.environmentId))
+    for (let at = 0; at < own.length; at += FENCES_A_CALL_MAX) {
+      const some = own.slice(at, at + FENCES_A_CALL_MAX).flatMap(({ key, cutoffMs }) => [key, cutoffMs]);
+      yield [layout.namespace, environmentId, ...some];
+    }
+}
+
+function createHeldFrom(redis: Redis, layout: Layout): ErasureGuards['heldFrom'] {
+  const ask = createScript(redis, 'heldFrom');
+  return async (environmentId, keys) => {
+    const persons: string[] = [];
+    // Asked once for each person: a hold that ends between two calls must not give identities of one person different
+    // answers.
+    const earliest = new Map<string, number | null>();
+    while (persons.length < keys.length) {
+      const some = keys.slice(persons.length, persons.length + ASKED_A_CALL_MAX);
+      const reply = (await ask([layout.epoch], [layout.namespace, environmentId, ...some])) as Buffer[];
+      for (let at = 0; at < reply.length; at += 2) {
+        const [person, cutoff] = [reply[at]!.toString('hex'), reply[at + 1]!.toString()];
+        persons.push(person);
+        earliest.set(person, earlierOf(earliest.get(person) ?? null, cutoff === '' ? null : Number(cutoff)));
+      }
+    }
+    return persons.map((person) => earliest.get(person)!);
+  };
+}
+
+function earlierOf(one: number | null, other: number | null): number | null {
+  return one === null || other === null ? (one ?? other) : Math.min(one, other);
+}
+
+const ERASURE_ID_BYTES = 16;
+
+/** Value of a lease, also parsed by the scripts: cut-off, time from which it lapses (0: never), keys. */
+function toLease({ cutoffMs, lapsesAtMs, keys }: ErasureHold): Buffer {
+  const times = Buffer.alloc(2 * NUMBER_BYTES);
+  times.writeUIntBE(cutoffMs, 0, NUMBER_BYTES);
+  times.writeUIntBE(lapsesAtMs ?? 0, NUMBER_BYTES, NUMBER_BYTES);
+  return Buffer.concat([times, ...keys]);
+}
+
+function fromLease(erasureId: Buffer, lease: Buffer): StandingHold {
+  const lapses = lease.readUIntBE(NUMBER_BYTES, NUMBER_BYTES);
+  return { erasureId, cutoffMs: lease.readUIntBE(0, NUMBER_BYTES), lapsesAtMs: lapses === 0 ? null : lapses };
+}
+
+/** Member of the list of leases that may lapse. An environment id contains no NUL. */
+function toMember({ environmentId, erasureId }: HoldName): Buffer {
+  return Buffer.concat([Buffer.from(`${environmentId}\0`), erasureId]);
+}
+
+function fromMember(member: Buffer): HoldName {
+  const idAt = member.length - ERASURE_ID_BYTES;
+  return { environmentId: member.toString('utf8', 0, idAt - 1), erasureId: member.subarray(idAt) };
+}

@@ -1,14 +1,14 @@
 import { readFileSync } from 'node:fs';
 import { isReplyError, PRESENT_RUN_LUA, type Redis, runScriptBuffer } from '@playline/stores/redis';
 import { LaggingStoreFault } from '../consents.ts';
+import { GraphBehindFault } from '../graph.ts';
 import {
   EpochPresentFault,
   MissingEpochFault,
   MissingFencesFault,
   MissingHoldFault,
   RestartedFault,
-} from '../faults.ts';
-import { GraphBehindFault } from '../graph.ts';
+} from '../people.ts';
 import { LUA_LAYOUT } from './layout.ts';
 
 interface ScriptParts {

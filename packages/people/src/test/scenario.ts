@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import type { IdentityDecisionRecord, IdentityKind, IdentityLinkRecord } from '@playline/contracts';
 import type { Applied, IdentityGraph } from '../graph.ts';
-import { createIsBlocked } from '../identities/blocked.ts';
 import { type StepDecision, toDecisionRecords } from '../identities/decisions.ts';
 import { toUnlinkFact } from '../identities/facts.ts';
 import { createIdentityKeyer } from '../identities/keyer.ts';
+import { createIsBlocked } from '../identities/placeholders.ts';
 import { createGraphFact, type GraphFact } from '../identities/steps.ts';
 
 /** An identity as tests write it: `steam:s1`, `anonymous:a1`. */

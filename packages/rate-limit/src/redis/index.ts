@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { openRedis, type RedisAdapterOptions, runScript } from '@playline/stores/redis';
-import type { SharedBalances } from '../balances.ts';
+import type { SharedBalances } from '../shared-limiter.ts';
 
 export interface RedisBalances extends SharedBalances {
   close(): Promise<void>;

@@ -1,6 +1,6 @@
 import { vi } from 'vitest';
-import type { Charge, SharedBalances } from '../balances.ts';
 import { openSharedLimiter, type RatePolicy, type SharedLimiter, unsettledMax } from '../index.ts';
+import type { Charge, SharedBalances } from '../shared-limiter.ts';
 import { createMemoryBalances } from './memory/index.ts';
 
 /** Costs of requests, at most. */

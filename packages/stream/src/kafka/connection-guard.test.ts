@@ -1,7 +1,7 @@
 import { EventEmitter } from 'node:events';
 import type { Base } from '@platformatic/kafka';
 import { expect, it } from 'vitest';
-import { guardConnections } from './connection-guard.ts';
+import { guardConnections } from './log/open-admin.ts';
 
 type Callback = (fault: Error | null) => void;
 

@@ -1,15 +1,76 @@
-export type { GroupOptions } from './consumer/group-options.ts';
-export {
-  type BlockConsumerOptions,
-  openBlockConsumer,
-  openRecordConsumer,
-  type RecordConsumerOptions,
-} from './consumer/open-consumers.ts';
+import { BlockPartition } from '../partitions/block-partition.ts';
+import type { WhenExpired } from '../partitions/guarded-partition.ts';
+import type { IntentPolicy } from '../partitions/intent.ts';
+import { RecordPartition } from '../partitions/record-partition.ts';
+import { createStreamMetrics } from '../partitions/stream-metrics.ts';
+import type { BatchHandler, BlockLimits, BlockSink, Consumer, Producer } from '../ports.ts';
+import type { GroupOptions, PartitionedOptions } from './consumer/partitioned-consumer.ts';
+
+export type { GroupOptions } from './consumer/partitioned-consumer.ts';
 export { type AtomicPublisherOptions, openAtomicPublisher } from './log/open-atomic-publisher.ts';
 export { openGroupOffsets } from './log/open-group-offsets.ts';
 export { type LetterCountOptions, openLetterCount } from './log/open-letter-count.ts';
-export { openLogReader } from './log/open-log-reader.ts';
+export { openLogReader, type ReadTopicOptions, readTopic } from './log/open-log-reader.ts';
 export { ProduceFault } from './producer/broker-faults.ts';
 export { openProducer, type ProducerOptions } from './producer/open-producer.ts';
-export { type ReadTopicOptions, readTopic } from './read-topic.ts';
 export { createRegistryAdmin, createSchemaRegistry, type RegistryAdmin } from './schema-registry.ts';
+
+/** Loaded with the first consumer: processes that only write, or read without a group, do not need kafkajs. */
+async function createConsumer(options: PartitionedOptions) {
+  const { PartitionedConsumer } = await import('./consumer/partitioned-consumer.ts');
+  return new PartitionedConsumer(options);
+}
+
+export interface BlockConsumerOptions extends GroupOptions {
+  sink: BlockSink;
+  limits: BlockLimits;
+  /** Publishes records that cannot be processed to `<topic>.dead`. */
+  deadLetters: Producer;
+  /**
+   * Default `passOver`: one row more or less does not affect the others, and the expired records are lost either way.
+   */
+  whenExpired?: WhenExpired;
+  /** Default: every block has an intent. Tests pass a policy without intents, to see that rows are then doubled. */
+  intents?: IntentPolicy;
+}
+
+/**
+ * Consumes topics in blocks. Each block is written exactly once into a store that drops a token it has seen. Resolves
+ * at once, even while no broker answers: `ready` tells.
+ */
+export async function openBlockConsumer(options: BlockConsumerOptions): Promise<Consumer> {
+  const metrics = createStreamMetrics(options.metrics);
+  const { sink, limits, deadLetters, sessionTimeoutMs, logger, intents } = options;
+  const shared = { sink, limits, deadLetters, sessionTimeoutMs, logger, metrics, ...(intents && { intents }) };
+  const consumer = await createConsumer({
+    ...options,
+    whenExpired: options.whenExpired ?? 'passOver',
+    streamMetrics: metrics,
+    openWorker: (log, { retentionMsOf }) => new BlockPartition({ ...shared, log, retentionMsOf }),
+  });
+  void consumer.run();
+  return consumer;
+}
+
+export type RecordConsumerOptions = GroupOptions &
+  BatchHandler & {
+    /** Default `stop`: when records are processed in order, each may depend on any earlier one. */
+    whenExpired?: WhenExpired;
+  };
+
+/**
+ * Consumes topics record by record, in order, one batch at a time for each partition. A batch is committed when all of
+ * it is done. Resolves at once, even while no broker answers: `ready` tells.
+ */
+export async function openRecordConsumer(options: RecordConsumerOptions): Promise<Consumer> {
+  const metrics = createStreamMetrics(options.metrics);
+  const { logger } = options;
+  const consumer = await createConsumer({
+    ...options,
+    whenExpired: options.whenExpired ?? 'stop',
+    streamMetrics: metrics,
+    openWorker: (log) => new RecordPartition({ handler: options, log, logger, metrics }),
+  });
+  void consumer.run();
+  return consumer;
+}

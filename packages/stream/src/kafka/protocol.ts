@@ -15,3 +15,42 @@ export const READ_UNCOMMITTED = 0;
 export const READ_COMMITTED = 1;
 /** So that an answer contains one batch: brokers always send at least one whole batch. */
 export const ONE_BATCH_BYTES = 1;
+
+/** Format of record batches since Kafka 0.11. No other is written or read here. */
+export const BATCH_MAGIC = 2;
+
+/**
+ * Byte offsets of the fields in the head of a batch; the first record begins at `records`. `length` counts the bytes
+ * after it. The checksum covers everything from the attributes on.
+ */
+export const BATCH_HEAD = {
+  firstOffset: 0,
+  length: 8,
+  leaderEpoch: 12,
+  magic: 16,
+  crc: 17,
+  attributes: 21,
+  lastOffsetDelta: 23,
+  firstTime: 27,
+  maxTime: 35,
+  producerId: 43,
+  producerEpoch: 51,
+  sequence: 53,
+  count: 57,
+  records: 61,
+} as const;
+
+/** Bits of the attributes. The broker sets the time of all records, which is in the head of the batch. */
+export const IS_LOG_APPEND = 8;
+/** The batch is part of a transaction. */
+export const IS_TRANSACTIONAL = 16;
+/** The batch holds the marker at the end of a transaction, and no records. */
+export const IS_CONTROL = 32;
+
+/** Second half of a marker's key when the transaction was aborted. */
+const ABORT = 0;
+
+/** @param key of the record in a batch with a marker */
+export function isAbortMarker(key: Buffer | null | undefined): boolean {
+  return key != null && key.length >= 4 && key.readInt16BE(2) === ABORT;
+}

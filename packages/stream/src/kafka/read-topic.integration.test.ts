@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { send } from '../test/producer-contract.ts';
+import { readTopic } from './log/open-log-reader.ts';
 import { openProducer } from './producer/open-producer.ts';
-import { readTopic } from './read-topic.ts';
 import { type KafkaFixture, openKafkaFixture } from './test/kafka-fixture.ts';
 
 let kafka: KafkaFixture;

@@ -2,7 +2,7 @@ import { until } from '@playline/testkit';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { type BlockName, type BlockSink, type Producer, RetryableFault, type StreamRecord } from '../ports.ts';
 import { createTokenSink, TokenStore } from '../test/token-store.ts';
-import type { BlockPartitionOptions } from './block-options.ts';
+import type { BlockPartitionOptions } from './block-partition.ts';
 import { BlockPartition } from './block-partition.ts';
 import { NO_NOTE, parseMetadata, toMetadata } from './intent.ts';
 import { Fenced, type LogPartition } from './log-partition.ts';

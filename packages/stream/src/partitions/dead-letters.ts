@@ -1,5 +1,5 @@
 import type { OutgoingRecord, Producer, StreamRecord } from '../ports.ts';
-import { sendAll } from '../send-all.ts';
+import { sendAll } from '../ports.ts';
 
 /**
  * The topic beside `topic`, both by their names on the broker, that keeps its dead letters: records that could not be

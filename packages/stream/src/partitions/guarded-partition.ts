@@ -1,9 +1,8 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { NO_NOTE, parseRead, toMetadata } from './intent.ts';
-import { type Finding, toFindingText } from './log-finding.ts';
 import { isSameMark, isSuspect, type LogMark } from './log-mark.ts';
 import { Fenced, LogGone, type LogPartition } from './log-partition.ts';
-import { isAnswer, type OffsetDecision } from './offset-decision.ts';
+import { type Finding, isAnswer, type OffsetDecision, toFindingText } from './offset-decision.ts';
 import { createOwnedPartition, type OwnedPartition, stopPartition } from './owned-partition.ts';
 import { Ownership } from './ownership.ts';
 import type { PartitionWorker, Reports } from './partition-worker.ts';

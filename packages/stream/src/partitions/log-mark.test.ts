@@ -1,9 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { NO_NOTE, parseMetadata, toMetadata } from './intent.ts';
-import { judgeLog } from './log-finding.ts';
 import { isSameMark, isSuspect, type LogMark, MarkTrail } from './log-mark.ts';
-import { isAnswer, parseDecision, toDecisionMetadata } from './offset-decision.ts';
+import { isAnswer, judgeLog, parseDecision, toDecisionMetadata } from './offset-decision.ts';
 
 const whole = fc.nat({ max: 2 ** 40 });
 const mark: fc.Arbitrary<LogMark> = fc.record({ base: whole, epoch: fc.nat(), crc: fc.nat({ max: 2 ** 32 - 1 }) });

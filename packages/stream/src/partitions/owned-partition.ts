@@ -1,7 +1,8 @@
-import { Hindrance } from './hindrance.ts';
+import type { Logger } from '@playline/runtime';
 import { Fenced, type LogPartition } from './log-partition.ts';
-import type { Ownership } from './ownership.ts';
+import type { Ownership, Waits } from './ownership.ts';
 import type { Reports } from './partition-worker.ts';
+import { retryLogOf } from './retry-log.ts';
 
 /** A partition that is assigned to this process: what both kinds of workers commit to and report to. */
 export interface OwnedPartition extends Reports {
@@ -52,4 +53,116 @@ export function stopPartition(owned: OwnedPartition, offset: number, error: unkn
   logger?.error({ error, topic, partition, offset }, 'the partition has stopped');
   log.pause();
   return release;
+}
+
+/**
+ * When a coordinator changes or a broker restarts, a few seconds pass, which nobody needs to know about. What lasts
+ * longer, or what brokers call final (such as a missing grant), is reported as the reason why its partition does not go
+ * on.
+ */
+const STUMBLE_MS = 10_000;
+
+interface HindranceOptions {
+  readonly at: { readonly topic: string; readonly partition: number };
+  readonly logger: Logger | undefined;
+}
+
+/** Clients of Kafka mark their faults: whether another attempt can help. */
+const isFinal = (fault: unknown) => fault instanceof Error && (fault as { retriable?: boolean }).retriable === false;
+
+/** Why a partition does not go on although it keeps trying: for readiness, and for operators. */
+export class Hindrance {
+  readonly #options: HindranceOptions;
+  #sentence: string | null = null;
+
+  constructor(options: HindranceOptions) {
+    this.#options = options;
+  }
+
+  /** The reason as a sentence; null while there is none. */
+  get sentence(): string | null {
+    return this.#sentence;
+  }
+
+  /**
+   * Starts a step.
+   * @param doing such as `offset 7 is not committed`
+   */
+  begin(doing: string): StepTrial {
+    const { at, logger } = this.#options;
+    const { topic, partition } = at;
+    const startMs = performance.now();
+    let isTold = false;
+    return {
+      failed: (error) => {
+        retryLogOf(logger)?.tell({ topic, partition, level: 'error', error }, doing);
+        if (!isFinal(error) && performance.now() - startMs < STUMBLE_MS) return;
+        isTold = true;
+        this.stand(doing, error);
+      },
+      done: () => {
+        if (!isTold) return;
+        logger?.warn({ topic, partition }, 'what hindered the partition is over');
+        this.goOn();
+      },
+    };
+  }
+
+  /** The partition stands until `goOn`. */
+  stand(what: string, error: unknown): void {
+    const { topic, partition } = this.#options.at;
+    const reason = error instanceof Error ? error.message : String(error);
+    this.#sentence = `${topic}/${partition}: ${what}: ${reason}`;
+  }
+
+  goOn(): void {
+    this.#sentence = null;
+  }
+}
+
+/** One step that is tried until it succeeds. */
+interface StepTrial {
+  failed(fault: unknown): void;
+  done(): void;
+}
+
+/**
+ * Half a minute first, because most often a migration is under way and will help. Then longer and longer, up to ten
+ * minutes, because otherwise a person is needed. An attempt costs one refused insert, and the log keeps its records for
+ * days.
+ */
+const STANDSTILL_WAITS: Waits = { minMs: 30_000, maxMs: 600_000 };
+
+/** A partition that stands after a fault that waiting does not end. It tries again now and then, until it goes on. */
+export class Standstill {
+  readonly #owned: OwnedPartition;
+  readonly #waits: Waits;
+  #waitMs: number;
+  #release: (() => void) | null = null;
+
+  /** @param waits other than production's for tests only */
+  constructor(owned: OwnedPartition, waits: Waits = STANDSTILL_WAITS) {
+    this.#owned = owned;
+    this.#waits = waits;
+    this.#waitMs = waits.minMs;
+  }
+
+  /** Logs that the partition stands at `offset`, counts it once, and resolves when it is time to try again. */
+  async wait(offset: number, error: unknown): Promise<void> {
+    const release = stopPartition(this.#owned, offset, error);
+    this.#release?.();
+    this.#release = release;
+    const waitMs = this.#waitMs;
+    this.#waitMs = Math.min(this.#waits.maxMs, waitMs * 2);
+    await this.#owned.ownership.pause(waitMs);
+  }
+
+  /** The step that had failed has succeeded: the partition goes on. */
+  end(offset: number): void {
+    const { log, logger } = this.#owned;
+    this.#release?.();
+    this.#release = null;
+    this.#waitMs = this.#waits.minMs;
+    logger?.warn({ topic: log.topic, partition: log.partition, offset }, 'the partition that stood goes on');
+  }
 }

@@ -3,11 +3,16 @@ import { type BatchHandler, type BatchPosition, RetryableFault, type StreamRecor
 import { type CommitNote, NO_NOTE, parseMetadata, toMetadata } from './intent.ts';
 import { type LogMark, MarkTrail } from './log-mark.ts';
 import { Fenced, hasBatch, type LogPartition } from './log-partition.ts';
-import { commitOffset, createOwnedPartition, type OwnedPartition, stopPartition } from './owned-partition.ts';
+import {
+  commitOffset,
+  createOwnedPartition,
+  type OwnedPartition,
+  Standstill,
+  stopPartition,
+} from './owned-partition.ts';
 import { Ownership, OwnershipOver, type Waits } from './ownership.ts';
 import type { PartitionWorker, Reports } from './partition-worker.ts';
 import { retryLogOf } from './retry-log.ts';
-import { Standstill } from './standstill.ts';
 
 /**
  * Large enough to send a store's calls one after the other without waiting, small enough to be repeated after a fault.

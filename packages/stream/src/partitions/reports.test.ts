@@ -4,7 +4,7 @@ import { afterEach, describe, expect, it, vi } from 'vitest';
 import { RetryableFault, type StreamRecord } from '../ports.ts';
 import { createMemoryLog } from '../test/memory/index.ts';
 import { createTokenSink, TokenStore } from '../test/token-store.ts';
-import type { BlockPartitionOptions } from './block-options.ts';
+import type { BlockPartitionOptions } from './block-partition.ts';
 import { BlockPartition } from './block-partition.ts';
 import type { LogPartition } from './log-partition.ts';
 import { RecordPartition } from './record-partition.ts';

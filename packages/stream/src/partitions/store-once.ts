@@ -1,4 +1,7 @@
-import { OversizeFault } from '../ports.ts';
+import { randomUUID } from 'node:crypto';
+import type { Metrics } from '@playline/runtime';
+import { StoreFault } from '@playline/stores';
+import { OversizeFault, RetryableFault } from '../ports.ts';
 
 /**
  * Rows of one block for one table of a store that drops an insert whose token it has seen. A row is named by its index.
@@ -161,4 +164,93 @@ export async function countRefusal(notes: NameNotes, token: string, insert: () =
     if (fault instanceof OversizeFault) notes.refusals.set(token, (notes.refusals.get(token) ?? 0) + 1);
     throw fault;
   }
+}
+
+export interface StoreFoldingOptions {
+  readonly count: number;
+  /** Names the rows; used by the first attempt only. */
+  readonly token: string;
+  readonly triedBefore: boolean;
+  readonly notes: NameNotes;
+  /**
+   *
+   * @throws RetryableFault when it is unknown whether the rows are stored, OversizeFault when there were too many
+   */
+  insert(rows: readonly number[], token: string): Promise<void>;
+}
+
+/**
+ * Stores rows of a table that shows a row and its copies as one at any moment. Call it again until it resolves. Nothing
+ * needs to be read first: after a first attempt the rows are sent under tokens that nobody has used, so an
+ * acknowledgement can only mean that they are stored. If they are refused for their size again and again, they are sent
+ * in halves, then in quarters.
+ * @throws RetryableFault to be called again
+ */
+export async function storeFolding(options: StoreFoldingOptions): Promise<void> {
+  const { count, token, notes, insert } = options;
+  const refusals = notes.refusals.get(token) ?? 0;
+  const size = Math.max(1, Math.ceil(count / 2 ** Math.floor(refusals / REFUSALS_MAX)));
+  for (let from = 0; from < count; from += size) {
+    const piece = `${token}|${size}|${from}`;
+    if (notes.closed.has(piece)) continue;
+    const rows = Array.from({ length: Math.min(size, count - from) }, (_, index) => from + index);
+    const isFirst = !options.triedBefore && size === count;
+    await countRefusal(notes, token, () => insert(rows, isFirst ? token : `${piece}|${randomUUID()}`));
+    notes.closed.add(piece);
+  }
+}
+
+/** Counts calls of a store of rows, and turns their faults into those that block consumers understand. */
+export interface StoreCalls {
+  /** Runs an insert. @param rows counted once the store has acknowledged them */
+  insert(table: string, rows: number, work: () => Promise<void>): Promise<void>;
+  /** Runs a query. */
+  ask<T>(table: string, work: () => Promise<T>): Promise<T>;
+}
+
+/** From a small block on an idle engine to one that waits for merges. */
+const INSERT_SECONDS = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
+
+/**
+ * Counts rows, inserts, their duration and their faults by table. A `StoreFault` becomes what the block protocol
+ * expects: try again, try again with fewer rows, or the fault itself, which stops the partition.
+ * @param prefix before the names of the metrics: `event_writer` gives `event_writer_rows_total`
+ */
+export function createStoreCalls(metrics: Metrics, prefix: string): StoreCalls {
+  const rowsTotal = metrics.counter(`${prefix}_rows_total`, 'Rows acknowledged by the store', ['table']);
+  const insertsTotal = metrics.counter(`${prefix}_inserts_total`, 'Inserts acknowledged by the store', ['table']);
+  const seconds = metrics.histogram(`${prefix}_insert_seconds`, 'Time of acknowledged inserts', {
+    bucketsSeconds: INSERT_SECONDS,
+    labelNames: ['table'],
+  });
+  const faultsTotal = metrics.counter(`${prefix}_store_faults_total`, 'Faults of the store, by its name for them', [
+    'table',
+    'code',
+  ]);
+  const ask: StoreCalls['ask'] = async (table, work) => {
+    try {
+      return await work();
+    } catch (error) {
+      if (!(error instanceof StoreFault)) throw error;
+      faultsTotal.inc({ table, code: error.code });
+      throw toStreamFault(error);
+    }
+  };
+  return {
+    ask,
+    insert: (table, rows, work) =>
+      ask(table, async () => {
+        const stop = seconds.startTimer({ table });
+        await work();
+        stop();
+        rowsTotal.inc({ table }, rows);
+        insertsTotal.inc({ table });
+      }),
+  };
+}
+
+function toStreamFault(fault: StoreFault): Error {
+  if (fault.kind === 'final') return fault;
+  const Fault = fault.kind === 'oversize' ? OversizeFault : RetryableFault;
+  return new Fault(fault.message, { cause: fault });
 }

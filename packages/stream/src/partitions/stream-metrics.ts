@@ -1,5 +1,4 @@
 import type { Metrics } from '@playline/runtime';
-import { hoursLeft } from './retention.ts';
 
 export type RetryStep = 'settle' | 'write' | 'commit' | 'dead-letter' | 'batch' | 'assign';
 
@@ -140,4 +139,18 @@ function leastHoursLeft(readings: readonly PartitionReading[]): Map<string, numb
     least.set(topic, Math.min(hours, least.get(topic) ?? Number.POSITIVE_INFINITY));
   }
   return least;
+}
+
+const HOUR_MS = 3_600_000;
+/** With less than a day left somebody must be alerted: repairing a store may take a night and a morning. */
+export const ALARM_HOURS = 24;
+
+/**
+ * Hours until retention may take a record; negative when that time has passed. To one decimal: Kafka deletes whole
+ * segments, so a record disappears some hours later than that, never earlier. By the wall clock, as retention is.
+ */
+export function hoursLeft(timestampMs: number, retentionMs: number): number {
+  const goneAtMs = timestampMs + retentionMs;
+  const readAtMs = Date.now();
+  return Math.round(((goneAtMs - readAtMs) / HOUR_MS) * 10) / 10;
 }

@@ -1,2 +1,224 @@
-export { CONTRACT_ABIS, type TestChainClient } from './chain-client.ts';
-export { openTestChain, type TestChain, type TestChainOptions } from './test-chain.ts';
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import {
+  type AnvilOptions,
+  admitSigner,
+  anvilArguments,
+  anvilProgram,
+  type BlockMaker,
+  CHAIN_ID,
+  type ContractName,
+  callRpc,
+  type DemoAddresses,
+  deployDemo,
+  openBlockMaker,
+  readContract,
+  SIGNATURES,
+  saveState,
+  setClock,
+} from '@playline/infra/chain';
+import { freePorts } from '@playline/infra/ports';
+import {
+  type Abi,
+  type Address,
+  createTestClient,
+  defineChain,
+  encodeDeployData,
+  type Hash,
+  http,
+  parseAbi,
+  publicActions,
+  walletActions,
+} from 'viem';
+import { until } from '../until.ts';
+
+export interface TestChainOptions {
+  /**
+   * Who makes blocks. `asked`: the test, by `mine`. `each`: the node, for every transaction at once. `needed`: as in a local
+   * stack, one after the other while a transaction waits or is not final yet.
+   */
+  readonly mining?: 'asked' | 'each' | 'needed';
+  /** `safe` is so many blocks behind the latest one, `finalized` twice as many. */
+  readonly epochBlocks?: number;
+  /** From one block to the next, in milliseconds, with `needed`. Times of blocks are whole seconds and run ahead. */
+  readonly blockMs?: number;
+}
+
+/** A chain of a test's own: a real node in a process, which can be killed, and comes back with what was saved. */
+export interface TestChain {
+  /** `http://127.0.0.1:port`, the same for `ws://`; stays through `restart`. */
+  readonly rpc: string;
+  readonly id: number;
+  /** viem: questions, transactions of the accounts, and what only test nodes do. */
+  readonly client: TestChainClient;
+  /** Ten, with 10,000 ether each; the node signs for them. The first administers the demo contracts. */
+  readonly accounts: readonly Address[];
+  /** Makes blocks; the first takes what waits. */
+  mine(blocks?: number): Promise<void>;
+  /** Sends as the first account, sees to it that there is a block, and waits for it. @throws Error when it is refused or reverts */
+  send(transaction: { to?: Address; data?: Hash; value?: bigint }): Promise<Hash>;
+  /** Replaces the latest blocks by as many empty ones. Their transactions are gone: neither waiting nor with a receipt. */
+  reorg(depth: number): Promise<void>;
+  /** How many of the latest blocks `reorg` can replace: those since the node started. It has no state of older ones. */
+  replaceableBlocks(): Promise<number>;
+  /** Deploys a compiled contract as the first account. @param args of its constructor */
+  deploy(name: ContractName, args?: readonly unknown[]): Promise<Address>;
+  /** Deploys the demo contracts, administered by the first account. @param minter is given both roles of all, and funds */
+  deployDemo(minter?: Address): Promise<DemoAddresses>;
+  /** Writes down what stands, for `restart`, and says up to which block; with `needed` it is done behind each block. */
+  save(): Promise<number>;
+  /** Ends the node at once; what was not saved is lost. */
+  kill(): Promise<void>;
+  /** Starts the node again with what was saved last; a new chain when nothing was. */
+  restart(): Promise<void>;
+  close(): Promise<void>;
+}
+
+const DEPTH_OF_EPOCHS = 2;
+
+class OwnChain implements TestChain {
+  readonly rpc: string;
+  readonly id = CHAIN_ID;
+  readonly client: TestChainClient;
+  accounts: readonly Address[] = [];
+  private readonly options: Required<TestChainOptions>;
+  private readonly node: AnvilOptions;
+  private readonly folder: string;
+  private child: ChildProcess | null = null;
+  private maker: BlockMaker | null = null;
+  private startedAtBlock = 0;
+
+  constructor(options: Required<TestChainOptions>, port: number) {
+    this.options = options;
+    this.folder = mkdtempSync(join(tmpdir(), 'playline-chain-'));
+    const { mining, epochBlocks } = options;
+    const statePath = join(this.folder, 'state.json');
+    this.node = { port, statePath, epochBlocks, mining: mining === 'each' ? 'each' : 'asked' };
+    this.rpc = `http://127.0.0.1:${port}`;
+    this.client = createChainClient(this.rpc);
+  }
+
+  private readonly endWithUs = () => void this.child?.kill('SIGKILL');
+
+  async restart(): Promise<void> {
+    if (this.child !== null) throw new Error('the node runs: kill it first');
+    const child = spawn(anvilProgram(), anvilArguments(this.node), { stdio: ['ignore', 'ignore', 'inherit'] });
+    this.child = child;
+    process.on('exit', this.endWithUs);
+    await until('the node answers', async () => {
+      if (child.exitCode !== null) throw new Error(`the node has ended (${child.exitCode})`);
+      return callRpc(this.rpc, 'eth_chainId');
+    });
+    await setClock(this.rpc);
+    this.accounts = await this.client.getAddresses();
+    this.startedAtBlock = await this.headNumber();
+    if (this.options.mining === 'needed') this.maker ??= this.openMaker();
+  }
+
+  private openMaker(): BlockMaker {
+    const { epochBlocks, blockMs } = this.options;
+    const save = () => this.save();
+    return openBlockMaker({ rpc: this.rpc, depth: DEPTH_OF_EPOCHS * epochBlocks, blockMs, save });
+  }
+
+  mine(blocks = 1): Promise<void> {
+    return this.client.mine({ blocks });
+  }
+
+  async send(transaction: { to?: Address; data?: Hash; value?: bigint }): Promise<Hash> {
+    const hash = await this.client.sendTransaction({ account: this.accounts[0]!, chain: null, ...transaction });
+    if (this.options.mining === 'asked') await this.mine();
+    const { status } = await this.client.waitForTransactionReceipt({ hash });
+    if (status !== 'success') throw new Error(`the transaction ${hash} has reverted`);
+    return hash;
+  }
+
+  async reorg(depth: number): Promise<void> {
+    await callRpc(this.rpc, 'anvil_reorg', [depth, []]);
+  }
+
+  async replaceableBlocks(): Promise<number> {
+    return (await this.headNumber()) - this.startedAtBlock;
+  }
+
+  private async headNumber(): Promise<number> {
+    return Number(await this.client.getBlockNumber({ cacheTime: 0 }));
+  }
+
+  async deploy(name: ContractName, args: readonly unknown[] = []): Promise<Address> {
+    const { abi, bytecode } = readContract(name);
+    const hash = await this.send({ data: encodeDeployData({ abi: abi as Abi, bytecode, args }) });
+    const { contractAddress } = await this.client.getTransactionReceipt({ hash });
+    if (!contractAddress) throw new Error(`${name} was not deployed`);
+    return contractAddress;
+  }
+
+  async deployDemo(minter?: Address): Promise<DemoAddresses> {
+    const contracts = await deployDemo(this.rpc);
+    if (minter !== undefined) await admitSigner(this.rpc, minter, contracts);
+    return contracts;
+  }
+
+  save(): Promise<number> {
+    return saveState({ rpc: this.rpc, path: this.node.statePath });
+  }
+
+  async kill(): Promise<void> {
+    const { child } = this;
+    if (child === null) return;
+    this.child = null;
+    process.off('exit', this.endWithUs);
+    const exit = once(child, 'exit');
+    child.kill('SIGKILL');
+    await exit;
+  }
+
+  async close(): Promise<void> {
+    await this.maker?.close();
+    await this.kill();
+    rmSync(this.folder, { recursive: true, force: true });
+  }
+}
+
+/** Starts a node with an empty chain on a free port, in a third of a second. @throws Error that says what to install */
+export async function openTestChain(options: TestChainOptions = {}): Promise<TestChain> {
+  const [port] = await freePorts(1);
+  const chain = new OwnChain({ mining: 'asked', epochBlocks: 2, blockMs: 100, ...options }, port!);
+  await chain.restart();
+  return chain;
+}
+
+/** Often: blocks of a test come quickly. */
+const POLL_MS = 25;
+
+const chain = defineChain({
+  id: CHAIN_ID,
+  name: 'demo-chain',
+  nativeCurrency: { name: 'Ether', symbol: 'ETH', decimals: 18 },
+  rpcUrls: { default: { http: [] } },
+});
+
+export type TestChainClient = ReturnType<typeof createChainClient>;
+
+/** Asks a test's node, sends to it, and has it do what only such nodes do. Nothing is remembered between questions. */
+function createChainClient(rpc: string) {
+  // A node that was killed is for the test to notice.
+  const transport = http(rpc, { retryCount: 0 });
+  return createTestClient({ mode: 'anvil', chain, transport, pollingInterval: POLL_MS, cacheTime: 0 })
+    .extend(publicActions)
+    .extend(walletActions);
+}
+
+/** Of the compiled contracts, for viem, which checks names and arguments of calls by them. */
+export const CONTRACT_ABIS = {
+  'demo-erc721': parseAbi(SIGNATURES['demo-erc721']),
+  'demo-erc1155': parseAbi(SIGNATURES['demo-erc1155']),
+  'demo-erc20': parseAbi(SIGNATURES['demo-erc20']),
+  'consecutive-erc721': parseAbi(SIGNATURES['consecutive-erc721']),
+  'hostile-erc20': parseAbi(SIGNATURES['hostile-erc20']),
+  'log-emitter': parseAbi(SIGNATURES['log-emitter']),
+  'old-erc20': parseAbi(SIGNATURES['old-erc20']),
+} as const;

@@ -1,7 +1,7 @@
 import type { BlockOrigin } from '@playline/stream';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { assignTimes, type LoggedRecord } from './assign-times.ts';
+import { assignTimes, type LoggedRecord } from './timed-block.ts';
 
 const FRESH: BlockOrigin = { carried: null, basis: null };
 

@@ -2,8 +2,8 @@ import { type ChainLog, createReadActivities, type LogRecords, type ReadBlocks }
 import type { ActivityRecord } from '@playline/contracts';
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
+import { makeBatches } from '../lane.ts';
 import { TOPIC } from '../test/logs.ts';
-import { makeBatches } from './make-batches.ts';
 
 const hash = `0x${'ab'.repeat(32)}`;
 const BLOCK: ReadBlocks['blocks'][number] = {

@@ -8,16 +8,21 @@ import {
   type ErasureRequest,
   FENCES_KNOWN_WITHIN_MS,
   type FoundLink,
+  type FoundRows,
   hashClosure,
   type KeptConsent,
   LOG_EXPIRES_AFTER_MS,
+  type NotedRows,
 } from '@playline/erasure';
 import type { ChosenStatus, HoldName, People } from '@playline/people';
 import { pauseOrThrow } from '@playline/stores';
-import { type Counts, countRows, mergeCounts, placeOf } from './counts.ts';
 import { type Closure, type ErasedPerson, type FoundClosure, isHeavy, takeLinks, toPersons } from './persons.ts';
 import { TooManyLinksError } from './resolve.ts';
 import { holdAll, type SettleParts, settleClosures, toId } from './settle.ts';
+
+/** Blanked rows are counted under their column, deleted rows under their table. */
+const placeOf = ({ table, column, as }: Pick<FoundRows, 'table' | 'column' | 'as'>): string =>
+  as === 'own' ? `clickhouse.${table}` : `clickhouse.${table}.${column}`;
 
 export interface BatchParts extends SettleParts {
   /** Publishes again the links that are later than the erasure and left the graph with the person. */
@@ -386,4 +391,47 @@ async function findConsents(consents: People['consents'], { environmentId, ident
     identities.map(({ key }) => key),
   );
   return stored.filter(({ identityKey, receivedAt }) => receivedAt <= cutoffs.get(identityKey.toString('latin1'))!);
+}
+
+/** Numbers by store and place: `clickhouse.events`, `clickhouse.events.anonymous_key`, `redis.i`. */
+type Counts = Readonly<Record<string, number>>;
+
+/**
+ * Counts the rows that a sweep found of each person, each row once. A row that names one person twice, such as a link,
+ * is reported twice and still counted once. A row about two persons counts for both.
+ */
+function countRows(persons: readonly ErasedPerson[], { found, shared }: NotedRows): ReadonlyMap<ErasedPerson, Counts> {
+  const personOf = indexPersons(persons);
+  const counts = new Map(persons.map((person): [ErasedPerson, Record<string, number>] => [person, {}]));
+  const add = (person: ErasedPerson, place: string, rows: number) => {
+    const own = counts.get(person)!;
+    own[place] = (own[place] ?? 0) + rows;
+  };
+  for (const rows of found) {
+    const person = personOf(rows.environmentId, rows.key);
+    if (person !== undefined) add(person, placeOf(rows), rows.rows);
+  }
+  for (const { environmentId, keys, table, rows } of shared)
+    for (const [person, names] of Map.groupBy(keys, (key) => personOf(environmentId, key)))
+      if (person !== undefined) add(person, placeOf({ table, column: '', as: 'own' }), -(names.length - 1) * rows);
+  return counts;
+}
+
+/** Builds the look-up of the person of an identity. An identity belongs to one person. */
+function indexPersons(
+  persons: readonly ErasedPerson[],
+): (environmentId: string, key: Buffer) => ErasedPerson | undefined {
+  const nameOf = (environmentId: string, key: Buffer) => `${environmentId} ${key.toString('latin1')}`;
+  const byKey = new Map(
+    persons.flatMap((person) =>
+      person.identities.map(({ environmentId, key }) => [nameOf(environmentId, key), person] as const),
+    ),
+  );
+  return (environmentId, key) => byKey.get(nameOf(environmentId, key));
+}
+
+/** Merges two counts of the same rows, as after an eraser that died in between: the larger number of each place. */
+function mergeCounts(one: Counts, other: Counts): Counts {
+  const places = new Set([...Object.keys(one), ...Object.keys(other)]);
+  return Object.fromEntries([...places].sort().map((place) => [place, Math.max(one[place] ?? 0, other[place] ?? 0)]));
 }

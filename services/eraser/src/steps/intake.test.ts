@@ -6,7 +6,7 @@ import { openMemoryPeople } from '@playline/people/memory';
 import { createLogger } from '@playline/runtime';
 import { type BatchPosition, type OutgoingRecord, RetryableFault, type StreamRecord } from '@playline/stream';
 import { describe, expect, it } from 'vitest';
-import { createIntake } from './intake.ts';
+import { createIntake } from '../pipeline.ts';
 
 const T = Date.UTC(2026, 5, 15);
 const SCHEMA_ID = 7;

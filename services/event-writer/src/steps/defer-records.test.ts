@@ -1,6 +1,6 @@
 import { type BlockBuilder, type Producer, RetryableFault, type StreamRecord } from '@playline/stream';
 import { describe, expect, it } from 'vitest';
-import { createDeferringBlock } from './defer-records.ts';
+import { createDeferringBlock } from '../pipeline.ts';
 
 const { signal } = new AbortController();
 const NAME = { topic: 't', partition: 0, start: 0, end: 9, transformVersion: 1 };

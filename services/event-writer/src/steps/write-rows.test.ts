@@ -4,7 +4,7 @@ import { createMemoryEventStore } from '@playline/events/memory';
 import { createMetrics } from '@playline/runtime';
 import { createNameNotes, createStoreCalls, OversizeFault, RetryableFault } from '@playline/stream';
 import { describe, expect, it } from 'vitest';
-import { createWriteRows } from './write-rows.ts';
+import { createWriteRows } from './block-step.ts';
 
 const KEY = Buffer.alloc(16, 1);
 const { signal } = new AbortController();

@@ -2,7 +2,7 @@ import type { KeyRecord } from '@playline/access-keys';
 import type { Exchange } from '@playline/http';
 import { createLocalLimiter } from '@playline/rate-limit';
 import { describe, expect, it } from 'vitest';
-import { createFailedKeyLimit } from './failed-keys.ts';
+import { createFailedKeyLimit } from '../authorise.ts';
 
 const exchangeOf = (address: string) => ({ request: { address } }) as unknown as Exchange;
 

@@ -8,8 +8,8 @@ import {
   type SharedLimiterOptions,
 } from '@playline/rate-limit';
 import type { Logger, Metrics } from '@playline/runtime';
+import { createFailedKeyLimit, type FailedKeyLimit } from '../authorise.ts';
 import type { EnvironmentRates } from '../environment-rates.ts';
-import { createFailedKeyLimit, type FailedKeyLimit } from './failed-keys.ts';
 import { createMessageLimit, type LimitMessages } from './message-limit.ts';
 import type { RateLimitSettings } from './settings.ts';
 

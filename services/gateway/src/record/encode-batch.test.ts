@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { createScannedBatch, FIELD, ROW_SHIFT, type ScannedBatch } from '../scan/ranges.ts';
+import type { EncodedRecord } from './encode-batch.ts';
 import { createBatchEncoder } from './encode-batch.ts';
-import type { EncodedRecord } from './envelope.ts';
 
 const MIB = 1024 * 1024;
 const SLAB_BYTES = MIB / 2;

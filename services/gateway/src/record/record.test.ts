@@ -3,11 +3,10 @@ import { isPlaceholder } from '@playline/people';
 import { validMessages } from '@playline/testkit/messages';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { createScanner } from '../scan/batch.ts';
-import { judgeScanned } from '../scan/judge.ts';
+import { createScanner, judgeScanned } from '../scan/batch.ts';
 import { toReadableJson } from '../scan/test/document.ts';
+import type { EncodedRecord, RecordEnvelope } from './encode-batch.ts';
 import { createBatchEncoder } from './encode-batch.ts';
-import type { EncodedRecord, RecordEnvelope } from './envelope.ts';
 
 const NOW_MS = Date.UTC(2026, 10, 21, 12);
 /** Includes every time that the grammar of timestamps can express. */

@@ -1,10 +1,9 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { createScanner } from './batch.ts';
+import { createScanner, judgeScanned } from './batch.ts';
 import { repeatReads } from './json.ts';
-import { judgeScanned } from './judge.ts';
 import { FIELD, textOf } from './ranges.ts';
-import { Repeats } from './repeats.ts';
+import { Repeats } from './readable.ts';
 import { toReadableJson } from './test/document.ts';
 
 const NOW = Date.parse('2026-11-22T05:00:00Z');

@@ -1,6 +1,244 @@
-import { BACKSLASH, DIGIT_0, DIGIT_9, LETTER_E, LETTER_U, LOWER_CASE, MINUS, PLUS, POINT, QUOTE } from './json.ts';
+import { randomInt } from 'node:crypto';
+import { MESSAGE_BYTES_MAX } from '@playline/contracts';
+import {
+  BACKSLASH,
+  CLOSE_BRACE,
+  CLOSE_BRACKET,
+  COMMA,
+  DIGIT_0,
+  DIGIT_9,
+  endOfString,
+  endOfValue,
+  HEX_VALUES,
+  LETTER_E,
+  LETTER_U,
+  LOWER_CASE,
+  MINUS,
+  OPEN_BRACE,
+  OPEN_BRACKET,
+  PLUS,
+  POINT,
+  QUOTE,
+  skipColon,
+  skipSpace,
+} from './json.ts';
 import { FIELD, type Field, ROW_SHIFT, type ScanState } from './ranges.ts';
-import { ESCAPE_BYTES, isPair, isSurrogate, Repeats } from './repeats.ts';
+
+/** Bytes of `\uXXXX`. */
+const ESCAPE_BYTES = 6;
+/** The least bytes of a member: an empty key, a digit and a comma. */
+const MEMBER_BYTES_MIN = 5;
+const MEMBERS_MAX = Math.ceil(MESSAGE_BYTES_MAX / MEMBER_BYTES_MIN);
+/** More than twice the members, and a power of two. */
+const SLOTS = 16_384;
+/** Objects of few members are compared without the table. */
+const FEW_MEMBERS = 16;
+/**
+ * The hash of a key starts with one and multiplies by the other. Clients cannot know them, otherwise they could send keys
+ * whose hashes collide: 32 KiB of those take a thousand times as long as others.
+ */
+const HASH_START = randomInt(2 ** 32);
+const HASH_FACTOR = randomInt(2 ** 31) * 2 + 1;
+/** What the letter behind a backslash means. */
+const SIMPLE = new Uint8Array(256);
+for (const [letter, meant] of ['""', '\\\\', '//', 'b\b', 'f\f', 'n\n', 'r\r', 't\t'].map((pair) => [
+  ...Buffer.from(pair),
+]))
+  SIMPLE[letter!] = meant!;
+
+/**
+ * The members of one free-form object whose key comes again in their object, at any depth. All memory is allocated
+ * once, and keys are compared as bytes: an object of thousands of short keys must not cost many times its scan.
+ */
+export class Repeats {
+  #bytes: Buffer = Buffer.alloc(0);
+  #base = 0;
+  /** By place of a key: the end of its member if it is left out, otherwise 0. */
+  readonly #ends = new Int32Array(MESSAGE_BYTES_MAX);
+  /** A stack of the members of the objects that are open. */
+  #members = 0;
+  readonly #starts = new Int32Array(MEMBERS_MAX + 1);
+  readonly #hashes = new Int32Array(MEMBERS_MAX + 1);
+  /** Where the text of the key is: in the body, or behind `MESSAGE_BYTES_MAX` in `#decoded`. */
+  readonly #keys = new Int32Array(MEMBERS_MAX + 1);
+  readonly #lengths = new Int32Array(MEMBERS_MAX + 1);
+  /** Keys that had escapes. */
+  readonly #decoded = Buffer.alloc(MESSAGE_BYTES_MAX);
+  #decodedEnd = 0;
+  readonly #slots = new Int32Array(SLOTS);
+
+  /** @param start of a valid JSON object of at most `MESSAGE_BYTES_MAX`, nested at most as deep as permitted */
+  find(bytes: Buffer, start: number, end: number): void {
+    this.#bytes = bytes;
+    this.#base = start;
+    this.#members = 0;
+    this.#decodedEnd = 0;
+    this.#ends.fill(0, 0, end - start);
+    this.#readValue(start);
+  }
+
+  /** @param key place of a string. @returns the place after its member and the comma, or 0 when it is kept */
+  endOf(key: number): number {
+    return this.#ends[key - this.#base]!;
+  }
+
+  /** Recursive: what is nested too deep is rejected before. */
+  #readValue(at: number): number {
+    const bytes = this.#bytes;
+    if (bytes[at] === OPEN_BRACE) return this.#readObject(at);
+    if (bytes[at] !== OPEN_BRACKET) return endOfValue(bytes, at, 0);
+    let i = skipSpace(bytes, at + 1);
+    while (bytes[i] !== CLOSE_BRACKET) {
+      i = skipSpace(bytes, this.#readValue(i));
+      if (bytes[i] === COMMA) i = skipSpace(bytes, i + 1);
+    }
+    return i + 1;
+  }
+
+  #readObject(at: number): number {
+    const bytes = this.#bytes;
+    const first = this.#members;
+    const decodedBefore = this.#decodedEnd;
+    let i = skipSpace(bytes, at + 1);
+    while (bytes[i] !== CLOSE_BRACE) {
+      const keyEnd = endOfString(bytes, i);
+      this.#push(i, keyEnd);
+      i = skipSpace(bytes, this.#readValue(skipColon(bytes, Math.abs(keyEnd))));
+      if (bytes[i] === COMMA) i = skipSpace(bytes, i + 1);
+    }
+    this.#compare(first);
+    this.#members = first;
+    this.#decodedEnd = decodedBefore;
+    return i + 1;
+  }
+
+  /** @param keyEnd as `endOfString` returns it */
+  #push(start: number, keyEnd: number): void {
+    const member = this.#members++;
+    this.#starts[member] = start;
+    let source: Uint8Array = this.#bytes;
+    let key = start + 1;
+    let length = keyEnd - 1 - key;
+    if (keyEnd < 0) {
+      source = this.#decoded;
+      const from = this.#decodedEnd;
+      this.#decodedEnd = decode(this.#bytes, key, -keyEnd - 1, { target: source, at: from });
+      length = this.#decodedEnd - from;
+      key = from;
+    }
+    let hash = HASH_START;
+    for (let i = key; i < key + length; i++) {
+      hash = Math.imul(hash ^ source[i]!, HASH_FACTOR);
+      // Without it, the low bits would depend on those of the start and the factor only.
+      hash ^= hash >>> 15;
+    }
+    this.#hashes[member] = hash;
+    // Complemented for a decoded key.
+    this.#keys[member] = keyEnd < 0 ? ~key : key;
+    this.#lengths[member] = length;
+  }
+
+  /** Marks each member from `first` on whose key comes again. */
+  #compare(first: number): void {
+    const last = this.#members - 1;
+    if (last - first < FEW_MEMBERS) {
+      for (let member = first; member < last; member++)
+        for (let later = member + 1; later <= last; later++) if (this.#isSame(member, later)) this.#leaveOut(member);
+      return;
+    }
+    let mask = 1;
+    while (mask < 2 * (last - first + 1)) mask *= 2;
+    mask--;
+    const slots = this.#slots;
+    slots.fill(-1, 0, mask + 1);
+    for (let member = last; member >= first; member--) {
+      const hash = this.#hashes[member]!;
+      let slot = (hash ^ (hash >>> 15)) & mask;
+      while (slots[slot]! >= 0 && !this.#isSame(member, slots[slot]!)) slot = (slot + 1) & mask;
+      if (slots[slot]! >= 0) this.#leaveOut(member);
+      else slots[slot] = member;
+    }
+  }
+
+  /** A later member of the same object exists, so the next one starts where this one and its comma end. */
+  #leaveOut(member: number): void {
+    this.#ends[this.#starts[member]! - this.#base] = this.#starts[member + 1]!;
+  }
+
+  #isSame(a: number, b: number): boolean {
+    const length = this.#lengths[a]!;
+    if (this.#hashes[a] !== this.#hashes[b] || length !== this.#lengths[b]) return false;
+    const [keyA, keyB] = [this.#keys[a]!, this.#keys[b]!];
+    const sourceA = keyA < 0 ? this.#decoded : this.#bytes;
+    const sourceB = keyB < 0 ? this.#decoded : this.#bytes;
+    const [fromA, fromB] = [keyA < 0 ? ~keyA : keyA, keyB < 0 ? ~keyB : keyB];
+    for (let i = 0; i < length; i++) if (sourceA[fromA + i] !== sourceB[fromB + i]) return false;
+    return true;
+  }
+}
+
+/** Writes a string with escapes as UTF-8, half a surrogate pair as U+FFFD. @returns the place after it */
+function decode(
+  bytes: Uint8Array,
+  from: number,
+  to: number,
+  { target, at }: { target: Uint8Array; at: number },
+): number {
+  let end = at;
+  for (let i = from; i < to; ) {
+    if (bytes[i] !== BACKSLASH) target[end++] = bytes[i++]!;
+    else if (bytes[i + 1] !== LETTER_U) {
+      target[end++] = SIMPLE[bytes[i + 1]!]!;
+      i += 2;
+    } else {
+      let code = unitOf(bytes, i);
+      if (isSurrogate(bytes, i)) {
+        const isWhole = isPair(bytes, i);
+        code = isWhole ? 0x10000 + ((code & 0x3ff) << 10) + (unitOf(bytes, i + ESCAPE_BYTES) & 0x3ff) : 0xfffd;
+        if (isWhole) i += ESCAPE_BYTES;
+      }
+      i += ESCAPE_BYTES;
+      end = putCodePoint(target, end, code);
+    }
+  }
+  return end;
+}
+
+function unitOf(bytes: Uint8Array, at: number): number {
+  let unit = 0;
+  for (let i = at + 2; i < at + ESCAPE_BYTES; i++) unit = unit * 16 + HEX_VALUES[bytes[i]!]!;
+  return unit;
+}
+
+function putCodePoint(target: Uint8Array, at: number, code: number): number {
+  let end = at;
+  if (code < 0x80) target[end++] = code;
+  else {
+    if (code < 0x800) target[end++] = 0xc0 | (code >> 6);
+    else {
+      if (code < 0x10000) target[end++] = 0xe0 | (code >> 12);
+      else {
+        target[end++] = 0xf0 | (code >> 18);
+        target[end++] = 0x80 | ((code >> 12) & 0x3f);
+      }
+      target[end++] = 0x80 | ((code >> 6) & 0x3f);
+    }
+    target[end++] = 0x80 | (code & 0x3f);
+  }
+  return end;
+}
+
+/** True for `\uD8xx` to `\uDFxx`. */
+function isSurrogate(bytes: Uint8Array, at: number): boolean {
+  return HEX_VALUES[bytes[at + 2]!] === 0xd && HEX_VALUES[bytes[at + 3]!]! >= 8;
+}
+
+/** True for the first surrogate of a pair that is followed by the second. */
+function isPair(bytes: Uint8Array, at: number): boolean {
+  const next = at + ESCAPE_BYTES;
+  if (HEX_VALUES[bytes[at + 3]!]! >= 0xc || bytes[next] !== BACKSLASH || bytes[next + 1] !== LETTER_U) return false;
+  return isSurrogate(bytes, next) && HEX_VALUES[bytes[next + 3]!]! >= 0xc;
+}
 
 /** Largest integer of ClickHouse, which stores integers in signed or unsigned 64 bits. */
 const INTEGER_MAX = Buffer.from('18446744073709551615');

@@ -8,7 +8,7 @@ import {
   ZERO_KEY,
 } from '@playline/contracts';
 import { isPlaceholder } from '@playline/people';
-import type { EncodedRecord, RecordEnvelope } from '../record/envelope.ts';
+import type { EncodedRecord, RecordEnvelope } from '../record/encode-batch.ts';
 
 /** Computes the 16-byte key of an identity; `id` is trimmed and not blank. The key is not modified later. */
 export type KeyOf = (kind: IdentityKind, id: string) => Buffer;

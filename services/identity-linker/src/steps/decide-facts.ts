@@ -1,10 +1,55 @@
-import { frameRecord, identityDecisionCodec } from '@playline/contracts';
-import { type Applied, type IdentityGraph, type LinkSourcePartition, toDecisionRecords } from '@playline/people';
-import { type BatchPosition, type OutgoingRecord, RetryableFault } from '@playline/stream';
-import type { LinkerParts } from '../linker-parts.ts';
+import { frameRecord, identityDecisionCodec, type SchemaSource } from '@playline/contracts';
+import {
+  type Applied,
+  type IdentityGraph,
+  type LinkSourcePartition,
+  type People,
+  type StepRules,
+  toDecisionRecords,
+} from '@playline/people';
+import type { Logger, Metrics } from '@playline/runtime';
+import {
+  type BatchHandler,
+  type BatchPosition,
+  type Consumer,
+  type LogReader,
+  type OutgoingRecord,
+  type Producer,
+  RetryableFault,
+} from '@playline/stream';
 import type { ApplyFacts, PositionedFact } from './apply-facts.ts';
 import type { DecodedBatch } from './decode-batch.ts';
+import type { ParkedPace } from './parked-facts.ts';
+import type { PlacePace } from './parked-place.ts';
 import { createPublication, createPublish } from './publish.ts';
+
+/** The ports and settings that a linker works with. */
+export interface LinkerParts {
+  people: Pick<People, 'graph' | 'guards' | 'ready' | 'takesWrites'>;
+  producer: Producer;
+  /** Reads links and decisions that are on the log. */
+  log: Pick<LogReader, 'bounds' | 'read'>;
+  /** Opens the consumer of the link topic. */
+  openConsumer(handler: BatchHandler): Promise<Consumer>;
+  /** Opens the consumer of the parked place. */
+  openParkedConsumer(handler: BatchHandler): Promise<Consumer>;
+  /** Texts of the schemas that link facts and decisions were written with. */
+  schemaOf: SchemaSource;
+  /** Id of the decisions' schema. */
+  decisionSchemaId(): Promise<number>;
+  rules: StepRules;
+  /** Generation of the link topic. */
+  generation: number;
+  linkTopic: string;
+  /** Topic of the parked place. */
+  parkedTopic: string;
+  decisionTopic: string;
+  /** Default: the pace of a deployment. */
+  parkedPace?: ParkedPace;
+  placePace?: PlacePace;
+  metrics: Metrics;
+  logger: Logger;
+}
 
 /**
  * Decides the facts of a batch and publishes the decisions. Resolves when all decisions and the batch's dead letters

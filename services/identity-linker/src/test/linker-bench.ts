@@ -2,8 +2,8 @@ import { openMemoryPeople } from '@playline/people/memory';
 import type { BatchHandler } from '@playline/stream';
 import { createMemoryLog, type MemoryLog } from '@playline/stream/memory';
 import { onTestFinished } from 'vitest';
-import type { LinkerParts } from '../linker-parts.ts';
 import { openLinker } from '../pipeline.ts';
+import type { LinkerParts } from '../steps/decide-facts.ts';
 import { createParts, fromDecision, type toOutgoing } from './linking.ts';
 
 export const LINKS = 'links';

@@ -10,7 +10,7 @@ import {
 import { createIdentityKeyer, createIsBlocked } from '@playline/people';
 import { createLogger, createMetrics } from '@playline/runtime';
 import type { OutgoingRecord, Producer } from '@playline/stream';
-import type { LinkerParts } from '../linker-parts.ts';
+import type { LinkerParts } from '../steps/decide-facts.ts';
 
 export const SCHEMA_ID = 7;
 const DECISION_SCHEMA_ID = 8;

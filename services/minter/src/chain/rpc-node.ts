@@ -1,20 +1,26 @@
-import { type BlockName, NodeFault } from '@playline/chain';
+import { type BlockName, NodeFault, type RpcCall } from '@playline/chain';
 import { z } from 'zod';
 import type { CallAnswer, ChainHead, ChainNode, ContractCall, MintReceipt, SendAnswer, SpentNonce } from '../ports.ts';
-import {
-  askOneBranch,
-  type BranchQuestions,
-  parseBlock,
-  parseExisting,
-  readBlock,
-  readExisting,
-  toBlockQuestion,
-  viewBranch,
-} from './branch-views.ts';
 import { type AskNode, type AskNodeTogether, NodeRefusal } from './json-rpc.ts';
 import { toRefusalWords } from './mint-calls.ts';
-import { BLOCK, block, count, hex, NONCES, parseAnswer, quantity, toQuantity } from './node-shapes.ts';
-import { createFindAncestor } from './parent-links.ts';
+
+const hexText = z.string().regex(/^0x[0-9a-fA-F]*$/);
+const hex = hexText.transform((text) => text.toLowerCase());
+const quantity = hexText.transform((text) => BigInt(text));
+const count = quantity.transform(Number);
+const block = z.object({ number: count, hash: hex, baseFeePerGas: quantity.default(0n) });
+/** Methods that several files call. */
+const BLOCK = 'eth_getBlockByNumber';
+const NONCES = 'eth_getTransactionCount';
+
+const toQuantity = (number: number): string => `0x${number.toString(16)}`;
+
+/** Parses the answer of a node. @throws NodeFault when it does not have the expected shape */
+function parseAnswer<T>(schema: z.ZodType<T>, method: string, answer: unknown): T {
+  const parsed = schema.safeParse(answer);
+  if (parsed.success) return parsed.data;
+  throw new NodeFault('unreachable', `the node of the chain answered ${method} with something else`);
+}
 
 const receipt = z.object({
   status: count,
@@ -234,4 +240,126 @@ async function findBlock(ask: AskNode, { address, nonce, horizon }: SpentNonce):
     else before = middle;
   }
   return at;
+}
+
+/** Ways to ask a node about blocks of one branch. */
+interface BranchQuestions {
+  readonly ask: AskNode;
+  readonly askTogether: AskNodeTogether;
+  readonly findAncestor: FindAncestor;
+}
+
+type Block = NonNullable<ReturnType<typeof parseBlock>>;
+type BlockTag = number | 'latest' | 'finalized';
+
+/** Faults of a node that takes no batches; a node that does not answer at all has them too. */
+const NO_BATCH = new Set(['unreachable', 'too-much']);
+
+/**
+ * Asks in one batch, which a single node answers. If the node takes no batches, asks one question after the other: then
+ * the hashes of blocks must prove that the answers are of one branch.
+ */
+async function askOneBranch<T>(inBatch: () => Promise<T>, apart: () => Promise<T>): Promise<T> {
+  try {
+    return await inBatch();
+  } catch (fault) {
+    if (!(fault instanceof NodeFault && NO_BATCH.has(fault.kind))) throw fault;
+    return apart();
+  }
+}
+
+const toBlockQuestion = (at: BlockTag): RpcCall => ({
+  method: BLOCK,
+  params: [typeof at === 'number' ? toQuantity(at) : at, false],
+});
+
+/** Null: the node has no such block. */
+const parseBlock = (answer: unknown) => parseAnswer(block.nullable(), BLOCK, answer);
+
+/** @throws NodeFault when the node has no such block */
+function parseExisting(answer: unknown, at: BlockTag): Block {
+  const found = parseBlock(answer);
+  if (found === null) throw new NodeFault('behind', `the node of the chain has no block ${at}`);
+  return found;
+}
+
+/** Null: the node has no such block. */
+async function readBlock(ask: AskNode, at: BlockTag): Promise<Block | null> {
+  const { method, params } = toBlockQuestion(at);
+  return parseBlock(await ask(method, params));
+}
+
+/** @throws NodeFault when the node has no such block */
+async function readExisting(ask: AskNode, at: BlockTag): Promise<Block> {
+  const { method, params } = toBlockQuestion(at);
+  return parseExisting(await ask(method, params), at);
+}
+
+/**
+ * Hashes of blocks that are on one branch, in their order, and the answer to another question, which must name its
+ * block by its hash. Null: the node has no such block.
+ */
+function viewBranch(
+  { ask, askTogether, findAncestor }: BranchQuestions,
+  numbers: readonly number[],
+  other: RpcCall,
+): Promise<{ readonly answer: unknown; readonly hashes: readonly (string | null)[] }> {
+  const inBatch = async () => {
+    // The last block comes first: a node that has the final one is on the branch that stays, for all further answers.
+    const falling = numbers.toSorted((one, next) => next - one);
+    const answers = await askTogether([...falling.map(toBlockQuestion), other]);
+    const hashOf = (number: number) => parseBlock(answers[falling.indexOf(number)])?.hash ?? null;
+    return { answer: answers.at(-1), hashes: numbers.map(hashOf) };
+  };
+  const apart = async () => {
+    const end = await readBlock(
+      ask,
+      numbers.reduce((most, each) => Math.max(most, each), Number.NEGATIVE_INFINITY),
+    );
+    const hashes: (string | null)[] = [];
+    for (const number of numbers) hashes.push(end === null ? null : await findAncestor(end, number));
+    return { answer: await ask(other.method, other.params), hashes };
+  };
+  return askOneBranch(inBatch, apart);
+}
+
+/** The hash of the block with this number, on the branch that ends with the given block. @throws NodeFault */
+type FindAncestor = (end: BlockName, number: number) => Promise<string>;
+
+const BLOCK_BY_HASH = 'eth_getBlockByHash';
+const linked = block.extend({ parentHash: hex });
+
+/** Most blocks between two that are compared: their hashes take some megabytes. */
+const DISTANCE_MAX = 20_000;
+/** Requests of one search. The next search goes on where this one ended. */
+const ASKED_MAX = 500;
+
+/**
+ * Finds blocks of one branch without a batch. The hash of a block determines its parent, so it does not matter which of
+ * several nodes behind one address answers. Links never change, so each is read once.
+ */
+function createFindAncestor(ask: AskNode): FindAncestor {
+  const parents = new Map<string, string>();
+  const readParent = async ({ number, hash }: BlockName): Promise<string> => {
+    const found = parseAnswer(linked.nullable(), BLOCK_BY_HASH, await ask(BLOCK_BY_HASH, [hash, false]));
+    if (found === null) throw new NodeFault('behind', `the node of the chain does not have the same block ${number}`);
+    if (found.hash !== hash || found.number !== number)
+      throw new NodeFault('inconsistent', `the node of the chain answered with another block than ${number}`);
+    const [oldest] = parents.keys();
+    if (parents.size >= 2 * DISTANCE_MAX && oldest !== undefined) parents.delete(oldest);
+    parents.set(hash, found.parentHash);
+    return found.parentHash;
+  };
+  return async (end, wanted) => {
+    const words = `the node takes no batches, and ${end.number - wanted} blocks are to be read one by one`;
+    if (end.number - wanted > DISTANCE_MAX) throw new NodeFault('too-much', `${words}: too many`);
+    let { hash } = end;
+    let asked = 0;
+    for (let { number } = end; number > wanted; number--) {
+      const known = parents.get(hash);
+      if (known === undefined && ++asked > ASKED_MAX) throw new NodeFault('behind', `${words}: not yet done`);
+      hash = known ?? (await readParent({ number, hash }));
+    }
+    return hash;
+  };
 }

@@ -2,7 +2,7 @@ import type { MintStateRecord } from '@playline/contracts';
 import { describe, expect, it } from 'vitest';
 import { toRequest } from '../test/mint-requests.ts';
 import { FailedAttempts, toAttemptKey } from './failed-attempts.ts';
-import { toFirstState } from './next-state.ts';
+import { toFirstState } from './lane-context.ts';
 
 const COUNT = 45_000;
 const FIRST = toFirstState({ request: toRequest('a'), partition: 0, offset: 0 }, 1);

@@ -1,10 +1,9 @@
 import { NodeFault } from '@playline/chain';
 import type { MintStateRecord } from '@playline/contracts';
+import { isTakenOver } from '@playline/stream';
 import { NodeRefusal } from '../chain/json-rpc.ts';
-import type { ChainHead, ChainNode, ChainRules, LaneClock, LaneSigner, SignerLane } from '../ports.ts';
-import { LaneOver } from './lane-over.ts';
+import type { ChainHead, ChainNode, ChainRules, LaneClock, LaneSigner, PlacedRequest, SignerLane } from '../ports.ts';
 import type { MintLedger } from './mint-ledger.ts';
-import { type StateChange, toNextState } from './next-state.ts';
 
 /** What every step of a lane works with. */
 export interface LaneContext {
@@ -63,4 +62,51 @@ export async function isolate<T>(
     await onFault(toFaultWords(fault));
     return null;
   }
+}
+
+/** The writer of a lane cannot be used any more: it was fenced, or does not know what was written. Open a new one. */
+export class LaneOver extends Error {
+  override readonly name = 'LaneOver';
+
+  /** Whether another writer of the signer is at work: a minter, or an operator's command. */
+  get isTakenOver(): boolean {
+    return this.cause === undefined || isTakenOver(this.cause);
+  }
+}
+
+/** The members of a state that a change may set. */
+export type StateChange = Partial<
+  Pick<
+    MintStateRecord,
+    'status' | 'stage' | 'reason' | 'nonce' | 'transactionHash' | 'activityId' | 'error' | 'tokenId' | 'amount'
+  >
+>;
+
+/** The first state of an accepted asset. @param changedAt epoch milliseconds */
+export function toFirstState({ request, partition, offset }: PlacedRequest, changedAt: number): MintStateRecord {
+  const { metadata: _, ...asset } = request;
+  return {
+    ...asset,
+    revision: 1,
+    status: 'pending',
+    stage: 'accepted',
+    reason: null,
+    nonce: null,
+    transactionHash: null,
+    activityId: null,
+    error: null,
+    requestPartition: partition,
+    requestOffset: offset,
+    changedAt,
+  };
+}
+
+/** The next state of an attempt; null when the change changes nothing. @param changedAt epoch milliseconds */
+export function toNextState(state: MintStateRecord, change: StateChange, changedAt: number): MintStateRecord | null {
+  const next = { ...state, ...change };
+  const isSame = Object.entries(change).every(([name, value]) => {
+    const before = state[name as keyof StateChange];
+    return Buffer.isBuffer(value) && Buffer.isBuffer(before) ? value.equals(before) : value === before;
+  });
+  return isSame ? null : { ...next, revision: state.revision + 1, changedAt };
 }

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { createWorld } from '../test/lane-world.ts';
 import { CHAIN, SIGNER } from '../test/mint-requests.ts';
-import { LaneOver } from './lane-over.ts';
+import { LaneOver } from './lane-context.ts';
 
 it('a lane ends when an operator has given up its waiting assets, even if it has nothing to write', async () => {
   const { takeOver, request, key, log, last } = createWorld();

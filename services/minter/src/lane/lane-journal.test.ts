@@ -2,10 +2,9 @@ import type { MintStateRecord } from '@playline/contracts';
 import { describe, expect, it } from 'vitest';
 import type { LaneChange } from '../ports.ts';
 import { toRequest } from '../test/mint-requests.ts';
-import { LaneOver } from './lane-over.ts';
+import { LaneOver, toFirstState } from './lane-context.ts';
 import { LaneJournal } from './mint-lane.ts';
 import { MintLedger } from './mint-ledger.ts';
-import { toFirstState } from './next-state.ts';
 
 const statesOf = (count: number): MintStateRecord[] =>
   Array.from({ length: count }, (_, offset) =>

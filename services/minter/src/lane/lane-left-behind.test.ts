@@ -3,8 +3,7 @@ import { until } from '@playline/testkit';
 import { it } from 'vitest';
 import { createWorld } from '../test/lane-world.ts';
 import { CHAIN, SIGNER } from '../test/mint-requests.ts';
-import { LaneWorker } from './lane-worker.ts';
-import { LaneWorkers } from './lane-workers.ts';
+import { LaneWorker, LaneWorkers } from './lane-worker.ts';
 
 it('assets that another process has left pending are begun by a process whose own worker of the signer was idle', async () => {
   const world = createWorld();

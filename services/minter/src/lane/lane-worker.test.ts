@@ -1,7 +1,7 @@
 import { createLogger } from '@playline/runtime';
 import { expect, it, onTestFinished } from 'vitest';
 import { CHAIN, SIGNER } from '../test/mint-requests.ts';
-import { LaneOver } from './lane-over.ts';
+import { LaneOver } from './lane-context.ts';
 import { LaneWorker } from './lane-worker.ts';
 import type { MintLane } from './mint-lane.ts';
 

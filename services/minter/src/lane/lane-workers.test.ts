@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { SignerLane } from '../ports.ts';
 import { CHAIN, SIGNERS } from '../test/mint-requests.ts';
-import { LaneWorkers } from './lane-workers.ts';
+import { LaneWorkers } from './lane-worker.ts';
 
 const [ONE, OTHER] = SIGNERS.map((signer): SignerLane => ({ chain: CHAIN, signer })) as [SignerLane, SignerLane];
 

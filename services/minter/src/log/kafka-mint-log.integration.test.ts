@@ -13,8 +13,8 @@ import { type AtomicPublisher, type LogReader, toPartition } from '@playline/str
 import { createSchemaRegistry, openAtomicPublisher, openLogReader } from '@playline/stream/kafka';
 import { type OwnStores, openOwnStores, testStores, until } from '@playline/testkit';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { toFirstState } from '../lane/lane-context.ts';
 import { MintLane } from '../lane/mint-lane.ts';
-import { toFirstState } from '../lane/next-state.ts';
 import { createNodeChoice } from '../pipeline.ts';
 import type { ChainRules, LaneSigner, LaneWriter, MintLog, SignerLane } from '../ports.ts';
 import { CHAIN, SIGNERS, toRequest } from '../test/mint-requests.ts';

@@ -1,8 +1,8 @@
 import type { MintStateRecord } from '@playline/contracts';
 import { describe, expect, it } from 'vitest';
 import { toAttemptKey } from '../lane/failed-attempts.ts';
+import { toFirstState } from '../lane/lane-context.ts';
 import { MintLedger } from '../lane/mint-ledger.ts';
-import { toFirstState } from '../lane/next-state.ts';
 import { toRequest } from '../test/mint-requests.ts';
 import { acceptRequests } from './accept-requests.ts';
 

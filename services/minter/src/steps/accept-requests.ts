@@ -1,7 +1,7 @@
 import type { MintStateRecord } from '@playline/contracts';
 import { toAttemptKey } from '../lane/failed-attempts.ts';
+import { toFirstState } from '../lane/lane-context.ts';
 import { type MintLedger, toReferenceKey } from '../lane/mint-ledger.ts';
-import { toFirstState } from '../lane/next-state.ts';
 import type { PlacedRequest } from '../ports.ts';
 
 /** The result for a batch of requests. */

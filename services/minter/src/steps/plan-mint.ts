@@ -12,8 +12,8 @@ import {
 } from '../chain/mint-calls.ts';
 import { changeAll, type LaneTurn } from '../lane/lane-context.ts';
 import type { CallAnswer, ContractCall, Fees } from '../ports.ts';
-import { chooseFees } from './raise-fees.ts';
 import { TRIES_MAX } from './settle-nonces.ts';
+import { chooseFees } from './sign-variant.ts';
 
 /** A transaction that is ready to be signed. */
 export interface MintPlan extends Fees {

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { chooseFees, raiseFees } from './raise-fees.ts';
+import { chooseFees, raiseFees } from './sign-variant.ts';
 
 const rules = { feeMax: 1_000n, priorityFeeMax: 100n };
 const fee = fc.bigInt({ min: 1n, max: 2_000n });

@@ -3,8 +3,8 @@ import { type CarriedAsset, type MintStateRecord, type MintTransactionRecord, to
 import { decodeAbiParameters } from 'viem/utils';
 import { toAttemptKey } from '../lane/failed-attempts.ts';
 import type { LaneTurn } from '../lane/lane-context.ts';
+import { type StateChange, toNextState } from '../lane/lane-context.ts';
 import type { MintLedger } from '../lane/mint-ledger.ts';
-import { type StateChange, toNextState } from '../lane/next-state.ts';
 import type { ChainHead, ChainNode, EventLog, MintReceipt } from '../ports.ts';
 
 /** The state of a nonce in the chain, as a node reports it now. */

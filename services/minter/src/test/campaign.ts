@@ -1,6 +1,6 @@
 import { activityIdOf } from '@playline/chain';
 import { createRandom, type Random } from '@playline/testkit/random';
-import { LaneOver } from '../lane/lane-over.ts';
+import { LaneOver } from '../lane/lane-context.ts';
 import { MintLane } from '../lane/mint-lane.ts';
 import { createNodeChoice } from '../pipeline.ts';
 import type { ChainRules, LaneChange, MintLog, PlacedRequest, SignerLane } from '../ports.ts';

@@ -7,7 +7,7 @@ import { until } from '@playline/testkit/until';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { LiveEvent } from './event.ts';
-import { EVENT_STREAM_TYPE, tellEvents, toEventText } from './event-stream.ts';
+import { EVENT_STREAM_TYPE, tellEvents, toEventText } from './event.ts';
 import { NO_FILTER } from './filter.ts';
 import { createLiveWorld } from './test/live-world.ts';
 

@@ -4,7 +4,7 @@ import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Contract, contractOf, entriesOf, timeOf, type Version } from '../test/activity-rows.ts';
 import { type OwnReads, openOwnReads } from '../test/own-reads.ts';
-import { byNewest } from './activity-search.ts';
+import { byNewest } from './activities.ts';
 import {
   type ActivityPage,
   type ActivityPlace,

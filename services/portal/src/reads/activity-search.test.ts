@@ -10,7 +10,7 @@ import {
   byNewest,
   type ReadActivityWindow,
   searchBackwards,
-} from './activity-search.ts';
+} from './activities.ts';
 
 const NOW_US = Date.parse('2026-11-20T10:00:00Z') * 1_000;
 const DAY_US = 86_400_000_000;

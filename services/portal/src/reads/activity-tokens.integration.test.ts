@@ -4,7 +4,7 @@ import fc from 'fast-check';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { type Contract, contractOf, entriesOf, type Version } from '../test/activity-rows.ts';
 import { type OwnReads, openOwnReads } from '../test/own-reads.ts';
-import { byNewest } from './activity-search.ts';
+import { byNewest } from './activities.ts';
 import { type ActivityPlace, type ActivityQuestion, createPortalReads } from './index.ts';
 
 const NOW_MS = Date.parse('2026-11-20T10:00:00Z');

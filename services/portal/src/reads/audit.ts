@@ -1,7 +1,6 @@
 import { type QueryOptions, type QueryRows, quoteText } from '@playline/stores';
-import { askView, msOf } from './ask-view.ts';
+import { askView, msOf, readPages, toPage } from './ask-view.ts';
 import type { Span } from './messages.ts';
-import { readPages, toPage } from './read-pages.ts';
 
 /** Whose audit: of a project, or with '' of the instance. */
 export interface AuditQuestion extends Span {

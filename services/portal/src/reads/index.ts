@@ -7,9 +7,9 @@ import {
   searchActivities,
   type TokenLine,
 } from './activities.ts';
+import type { Sight } from './ask-view.ts';
 import { type AuditLine, type AuditQuestion, readAudit } from './audit.ts';
 import { type ErasureLine, type OpenErasures, readErasures, readOpenErasures, readReceipt } from './erasures.ts';
-import type { Sight } from './masked.ts';
 import {
   type MessagePage,
   type MessageSearch,
@@ -41,10 +41,10 @@ import {
 
 export type * from './activities.ts';
 export { readManyActivities } from './activities.ts';
+export { maskId, type Sight } from './ask-view.ts';
 export type * from './audit.ts';
 export { readWholeAudit } from './audit.ts';
 export type { ErasureLine, OpenErasures } from './erasures.ts';
-export { maskId, type Sight } from './masked.ts';
 export type * from './messages.ts';
 export { readManyMessages } from './messages.ts';
 export {

@@ -1,7 +1,5 @@
 import { type QueryOptions, type QueryRows, quoteText } from '@playline/stores';
-import { askView, msOf } from './ask-view.ts';
-import { idFor, type Sight } from './masked.ts';
-import { readPages, SEARCH_MAX_MS } from './read-pages.ts';
+import { askView, idFor, msOf, readPages, SEARCH_MAX_MS, type Sight } from './ask-view.ts';
 
 /** A span of time in epoch milliseconds, without its end. */
 export interface Span {

@@ -1,7 +1,6 @@
 import type { MintStatus } from '@playline/contracts';
 import { type QueryOptions, type QueryRows, quoteText } from '@playline/stores';
-import { askView, msOf } from './ask-view.ts';
-import { readPages, toPage } from './read-pages.ts';
+import { askView, msOf, readPages, toPage } from './ask-view.ts';
 
 export interface MintQuestion {
   readonly environmentId: string;

@@ -1,6 +1,5 @@
 import type { QueryOptions, QueryRows } from '@playline/stores';
-import { askView, msOf } from './ask-view.ts';
-import { idFor, type Sight } from './masked.ts';
+import { askView, idFor, msOf, type Sight } from './ask-view.ts';
 
 /** Whose: keyed hashes of identities of one environment, 32 hexadecimal digits each. */
 export interface IdentityQuestion {

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { FIRST_LINES, readPages, toPage } from './read-pages.ts';
+import { FIRST_LINES, readPages, toPage } from './ask-view.ts';
 
 /** Reads numbers that follow a place. @param asked gets how many each question asks for */
 function createReadPage(count: number, asked: number[]) {

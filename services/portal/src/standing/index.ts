@@ -1,12 +1,13 @@
 import { IDENTITY_KEY_BYTES, type SchemaSource, TOPICS, type Topic } from '@playline/contracts';
-import { deadLetterTopicOf, type LogReader, type SchemaRegistry, type StreamRecord } from '@playline/stream';
+import {
+  deadLetterTopicOf,
+  type LogReader,
+  type SchemaRegistry,
+  SETTLED_OFFSET,
+  type StreamRecord,
+} from '@playline/stream';
 import { LIVE_LIMITS } from '../live/limits.ts';
 import { createReadFinding } from '../live/read-entries.ts';
-import { countOpenLetters, type OpenLetters } from './open-letters.ts';
-import { readWriterDelay, type WriterDelay } from './writer-delay.ts';
-
-export type { OpenLetters } from './open-letters.ts';
-export type { WriterDelay } from './writer-delay.ts';
 
 /** How the pipeline stands, for pages that tell it beside their own figures. Each throws what the brokers throw. */
 export interface PipelineStanding {
@@ -81,5 +82,106 @@ export function createShared<T>(read: () => Promise<T>, keepMs: number): () => P
         reading = null;
       });
     return reading;
+  };
+}
+
+/** Records that could not be processed, and that nobody has replayed or dropped. */
+export interface OpenLetters {
+  readonly total: number;
+  /** By environment id, of those that tell which. */
+  readonly byEnvironment: ReadonlyMap<string, number>;
+  /** False where there are more than are counted: all numbers are at least so high. */
+  readonly isWhole: boolean;
+}
+
+interface OpenLettersParts {
+  readonly log: Pick<LogReader, 'bounds' | 'read'>;
+  /** Topics whose dead letters are counted, as they are called on the brokers. */
+  readonly topics: readonly string[];
+  /** Environment of a letter; null where it does not tell. */
+  readonly environmentOf: (topic: string, letter: StreamRecord) => Promise<string | null>;
+  /** Records read of a partition at most, the newest. */
+  readonly recordsMax?: number;
+}
+
+/** A healthy pipeline has none. With a thousand in one partition the exact number matters no more: the command lists them. */
+const RECORDS_MAX = 1_000;
+
+/** Counts the open letters. Reads the newest of each partition; their topics are empty as a rule. @throws Error of the brokers */
+export async function countOpenLetters(parts: OpenLettersParts): Promise<OpenLetters> {
+  const { log, topics, environmentOf, recordsMax = RECORDS_MAX } = parts;
+  const byEnvironment = new Map<string, number>();
+  let total = 0;
+  let isWhole = true;
+  for (const topic of topics) {
+    const deadTopic = deadLetterTopicOf(topic);
+    for (const { partition, start, end } of await log.bounds(deadTopic)) {
+      if (end - start > recordsMax) isWhole = false;
+      for (const letter of await readOpen(log, {
+        topic: deadTopic,
+        partition,
+        start: Math.max(start, end - recordsMax),
+        end,
+      })) {
+        total++;
+        const environmentId = await environmentOf(topic, letter);
+        if (environmentId !== null) byEnvironment.set(environmentId, (byEnvironment.get(environmentId) ?? 0) + 1);
+      }
+    }
+  }
+  return { total, byEnvironment, isWhole };
+}
+
+/** A mark that settles a letter stands behind it in the same partition. */
+async function readOpen(
+  log: OpenLettersParts['log'],
+  range: Parameters<LogReader['read']>[0],
+): Promise<readonly StreamRecord[]> {
+  const open = new Map<number, StreamRecord>();
+  for await (const record of log.read(range)) {
+    const settled = record.headers[SETTLED_OFFSET];
+    if (settled === undefined) open.set(record.offset, record);
+    else open.delete(Number(String(settled)));
+  }
+  return [...open.values()];
+}
+
+/** What the event writer has not stored yet, of all environments together: one writer stores for all. */
+export interface WriterDelay {
+  /** Messages that stand on the log and are not stored. */
+  readonly waiting: number;
+  /** When the oldest of them came to the log, in epoch milliseconds; null while nothing waits. */
+  readonly oldestMs: number | null;
+}
+
+interface WriterDelayParts {
+  readonly log: Pick<LogReader, 'bounds' | 'committed' | 'read'>;
+  /** Topic of messages, as it is called on the brokers. */
+  readonly topic: string;
+  /** Consumer group of the event writer: what it has committed is stored. */
+  readonly writerGroup: string;
+}
+
+/** Asks how far the writer is behind: one record a partition is read, the first that is not stored. @throws Error of the brokers */
+export async function readWriterDelay({ log, topic, writerGroup }: WriterDelayParts): Promise<WriterDelay> {
+  const [bounds, committed] = await Promise.all([log.bounds(topic), log.committed(writerGroup, topic)]);
+  const partitions = await Promise.all(
+    bounds.map(async ({ partition, start, end }) => {
+      const next = Math.max(start, committed.get(partition) ?? start);
+      // Behind the last record there may be markers of transactions, which nobody stores.
+      for await (const { timestampMs } of log.read({ topic, partition, start: next, end }))
+        return { waiting: end - next, oldestMs: timestampMs };
+      return null;
+    }),
+  );
+  const behind = partitions.filter((each) => each !== null);
+  return {
+    waiting: behind.reduce((sum, { waiting }) => sum + waiting, 0),
+    oldestMs:
+      behind.length === 0
+        ? null
+        : behind
+            .map(({ oldestMs }) => oldestMs)
+            .reduce((least, each) => Math.min(least, each), Number.POSITIVE_INFINITY),
   };
 }

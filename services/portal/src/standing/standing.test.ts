@@ -4,9 +4,7 @@ import { createMemoryLog } from '@playline/stream/memory';
 import { messageRecordOf } from '@playline/testkit/message-record';
 import { describe, expect, it } from 'vitest';
 import { createCountedLog } from '../live/test/counted-log.ts';
-import { createShared, createStanding } from './index.ts';
-import { countOpenLetters } from './open-letters.ts';
-import { readWriterDelay } from './writer-delay.ts';
+import { countOpenLetters, createShared, createStanding, readWriterDelay } from './index.ts';
 
 const MESSAGES = TOPICS.messages.name;
 const KEY = Buffer.alloc(16, 7);

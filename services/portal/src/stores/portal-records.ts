@@ -1,7 +1,9 @@
 import {
+  type AuditLog,
   type Author,
   type Change,
   COMPARE_EVERY_MS,
+  createAuditLog,
   createRecordLog,
   createRecordStore,
   nextLook,
@@ -11,7 +13,7 @@ import {
   type RecordView,
   syncFromLog,
 } from '@playline/access-keys';
-import { schemaSubjectOf } from '@playline/contracts';
+import { auditEntryCodec, schemaSubjectOf, TOPICS } from '@playline/contracts';
 import type { Closable, Logger } from '@playline/runtime';
 import type { LogReader, Producer, SchemaRegistry } from '@playline/stream';
 
@@ -123,5 +125,17 @@ function createLog<R extends Change>({
     bounds,
     read,
     append: async (record) => logWith(await registry.idOf(schemaSubjectOf(topic), kind.codec.schema)).append(record),
+  };
+}
+
+/** Entries over the log; the schema's id is asked for with the first, as for records. */
+export function createAudit({ producer, registry, topicPrefix }: Omit<LogParts, 'reader' | 'logger'>): AuditLog {
+  const topic = topicPrefix + TOPICS.audit.name;
+  const send = (record: { key: Buffer; value: Buffer }) => producer.sendPlaced({ topic, ...record });
+  return {
+    append: async (entry) => {
+      const schemaId = await registry.idOf(schemaSubjectOf(topic), auditEntryCodec.schema);
+      await createAuditLog({ schemaId, send }).append(entry);
+    },
   };
 }

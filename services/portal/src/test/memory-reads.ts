@@ -1,3 +1,4 @@
+import { maskId } from '../reads/ask-view.ts';
 import type {
   ActivityLine,
   ActivityPage,
@@ -22,7 +23,6 @@ import type {
   RejectionStep,
   TokenLine,
 } from '../reads/index.ts';
-import { maskId } from '../reads/masked.ts';
 
 /** What stands in ClickHouse of each environment, and of each project what was done. */
 export interface MemoryRows {

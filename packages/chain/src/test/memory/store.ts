@@ -1,10 +1,9 @@
 import { randomUUID } from 'node:crypto';
-import { passesFilters } from '../../filters.ts';
+import { comparePositions, isBeyond } from '../../cursor.ts';
 import { createReadPage, type FeedEntry, type FeedSource } from '../../page.ts';
-import { comparePositions, isBeyond } from '../../position.ts';
 import type { ActivityConstants, ActivityRow, TokenRow } from '../../rows.ts';
 import type { ActivityStore, ChainInsert, ChainStore, Supersession } from '../../store.ts';
-import { findSupersessions } from '../../supersessions.ts';
+import { findSupersessions, passesFilters } from '../../store.ts';
 import type { Watermarks } from '../../watermarks.ts';
 import { toShownActivity } from '../../wire.ts';
 

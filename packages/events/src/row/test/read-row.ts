@@ -1,4 +1,4 @@
-import { EVENT_FIELDS } from '../fields.ts';
+import { EVENT_FIELDS } from '../../columns.ts';
 import { createRowBinary } from './row-binary.ts';
 
 /** Decodes a RowBinary row of `events`, without code of the transcoder. Ids and keys become hexadecimal. */

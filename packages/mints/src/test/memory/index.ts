@@ -1,3 +1,4 @@
+import { type Quotas, toQuotaStanding } from '../../accept.ts';
 import type { MintCollection, MintScope } from '../../asset.ts';
 import {
   IncompleteClaimsFault,
@@ -10,7 +11,6 @@ import {
   type UnknownClaim,
   type WantedClaim,
 } from '../../claims.ts';
-import { type Quotas, toQuotaStanding } from '../../quota.ts';
 import { foldAttempts, isTruer, type MintState } from '../../states.ts';
 import { comparePositions, isBeyond, isOwnedBy, type MintOwner, type MintReader, toMintPage } from '../../store.ts';
 import type { MintView } from '../../view.ts';

@@ -1,5 +1,4 @@
 import { ZERO_KEY } from '@playline/contracts';
-import { MissingEpochFault, MissingHoldFault } from '../../faults.ts';
 import {
   type Applied,
   type FactBlock,
@@ -17,6 +16,7 @@ import {
   type StepDecision,
 } from '../../identities/decisions.ts';
 import { type GraphFact, type GraphStep, namedBy } from '../../identities/steps.ts';
+import { MissingEpochFault, MissingHoldFault } from '../../people.ts';
 import { toSuspects } from '../../rebuild.ts';
 import {
   appliedOf,

@@ -1,9 +1,9 @@
 import type { IdentityKind } from '@playline/contracts';
 import type { StoredConsent } from '../../consents.ts';
-import { MissingEpochFault, MissingFencesFault } from '../../faults.ts';
 import type { Applied, GraphLimits, GraphNote, LinkSourcePartition, PlacedSuspect, UnlinkSide } from '../../graph.ts';
 import type { ErasureHold } from '../../guards.ts';
 import type { GraphFact } from '../../identities/steps.ts';
+import { MissingEpochFault, MissingFencesFault } from '../../people.ts';
 
 export interface MemberState {
   kind: IdentityKind;

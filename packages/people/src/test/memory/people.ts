@@ -1,10 +1,10 @@
 import { createHash } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
 import { type ApplyOutcome, type ConsentStore, type HeldConsent, isLater, type PlacedConsent } from '../../consents.ts';
-import { EpochPresentFault, MissingEpochFault, RestartedFault } from '../../faults.ts';
 import { DEFAULT_LIMITS, type GraphLimits, type Override } from '../../graph.ts';
 import type { Cutoff, Enforced, ErasureGuards, HoldName } from '../../guards.ts';
 import type { People } from '../../people.ts';
+import { EpochPresentFault, MissingEpochFault, RestartedFault } from '../../people.ts';
 import { type PeopleRebuild, toUnlinkSideLine } from '../../rebuild.ts';
 import { createGraph } from './graph.ts';
 import {

@@ -1,4 +1,4 @@
-import type { SharedBalances } from '../../balances.ts';
+import type { SharedBalances } from '../../shared-limiter.ts';
 
 /** Shared buckets in this process, for tests and for trying things out. */
 export function createMemoryBalances(now: () => number = () => performance.now()): SharedBalances {

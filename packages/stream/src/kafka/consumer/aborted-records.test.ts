@@ -2,7 +2,7 @@ import { createRequire } from 'node:module';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { FetchedRecord } from './record-decoding.ts';
-import { type FetchedTransactions, leaveOutAborted } from './topic-ids.ts';
+import { type FetchedTransactions, leaveOutAborted } from './topic-id-wire.ts';
 
 const require = createRequire(import.meta.url);
 const Batch = require('kafkajs/src/consumer/batch');

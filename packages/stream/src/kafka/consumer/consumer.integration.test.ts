@@ -5,10 +5,10 @@ import { expect, it } from 'vitest';
 import { consumerContract } from '../../test/consumer-contract.ts';
 import { send } from '../../test/producer-contract.ts';
 import { createTokenSink, TokenStore } from '../../test/token-store.ts';
+import { openBlockConsumer, openRecordConsumer } from '../index.ts';
 import { openAtomicPublisher } from '../log/open-atomic-publisher.ts';
 import { openProducer } from '../producer/open-producer.ts';
 import { openKafkaFixture } from '../test/kafka-fixture.ts';
-import { openBlockConsumer, openRecordConsumer } from './open-consumers.ts';
 
 /** Short, so that a test that leaves a member behind does not wait for it. */
 const SESSION_TIMEOUT_MS = 3_000;

@@ -4,10 +4,10 @@ import type { GroupOffsets } from '../../log.ts';
 import type { Producer } from '../../ports.ts';
 import { send } from '../../test/producer-contract.ts';
 import { createTokenSink, TokenStore } from '../../test/token-store.ts';
+import { openBlockConsumer } from '../index.ts';
 import { openGroupOffsets } from '../log/open-group-offsets.ts';
 import { openProducer } from '../producer/open-producer.ts';
 import { type KafkaFixture, openKafkaFixture } from '../test/kafka-fixture.ts';
-import { openBlockConsumer } from './open-consumers.ts';
 
 let fixture: KafkaFixture;
 let producer: Producer;

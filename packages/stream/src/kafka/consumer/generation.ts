@@ -1,8 +1,8 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { ExaminedPartition } from '../../partitions/guarded-partition.ts';
 import { parseRead } from '../../partitions/intent.ts';
-import { type Finding, judgeLog } from '../../partitions/log-finding.ts';
 import { Fenced, type LogPartition } from '../../partitions/log-partition.ts';
+import { type Finding, judgeLog } from '../../partitions/offset-decision.ts';
 import type { ConsumerGroup } from './kafkajs-overrides.ts';
 import type { LogView } from './log-view.ts';
 

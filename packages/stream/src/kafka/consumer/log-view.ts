@@ -6,7 +6,7 @@ import type { Coordinator } from './kafkajs-overrides.ts';
 import { readOffsets } from './log-ends.ts';
 import type { FetchedRecords } from './record-decoding.ts';
 import type { AskedPartition } from './topic-id-wire.ts';
-import { fetchByTopicId } from './topic-ids.ts';
+import { fetchByTopicId } from './topic-id-wire.ts';
 
 /** Looks things up in a log, over the connections that the consumer already has. */
 export interface LogView {

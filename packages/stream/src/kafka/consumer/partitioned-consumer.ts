@@ -1,6 +1,6 @@
 import '../kafkajs-clock.ts';
 import { setTimeout as delay } from 'node:timers/promises';
-import type { Logger } from '@playline/runtime';
+import type { Logger, Metrics } from '@playline/runtime';
 import { waitAtMost } from '@playline/stores';
 import {
   type Cluster,
@@ -17,15 +17,28 @@ import type { LogPartition } from '../../partitions/log-partition.ts';
 import { hindrancesOf, type PartitionWorker } from '../../partitions/partition-worker.ts';
 import type { PartitionReading, StreamMetrics } from '../../partitions/stream-metrics.ts';
 import type { Consumer } from '../../ports.ts';
-import { toKafkajsSecurity } from '../security.ts';
+import { type BrokerTarget, toKafkajsSecurity } from '../security.ts';
 import { BUSY_WAIT_MS, FetchPace } from './fetch-pace.ts';
 import { examinePartitions, openGeneration } from './generation.ts';
-import type { GroupOptions } from './group-options.ts';
-import { type ConsumerGroup, type FetchedBatch, onMembership } from './kafkajs-overrides.ts';
+import { type ConsumerGroup, createSocketFactory, type FetchedBatch, onMembership } from './kafkajs-overrides.ts';
 import { createAskEnds, createPartitionCheck } from './log-ends.ts';
 import { createLogView, type LogView } from './log-view.ts';
 import { type FetchedRecord, toStreamRecord } from './record-decoding.ts';
-import { createSocketFactory } from './response-socket.ts';
+
+/** Options of every consumer of a group. */
+export interface GroupOptions extends BrokerTarget {
+  groupId: string;
+  /** Names on the broker. */
+  topics: readonly string[];
+  /**
+   * A member that sends nothing for this long loses its partitions. Finishing its work on shutdown may take half of it.
+   */
+  sessionTimeoutMs: number;
+  /** Default: the group's id. */
+  clientId?: string;
+  logger?: Logger;
+  metrics?: Metrics;
+}
 
 /** Members have half a session to finish their work. A member that hangs makes the others wait this long. */
 const REBALANCE_TIMEOUT_MIN_MS = 20_000;

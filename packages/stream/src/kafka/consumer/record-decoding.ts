@@ -10,7 +10,7 @@
 import { createRequire } from 'node:module';
 import type { LogMark } from '../../partitions/log-mark.ts';
 import type { StreamRecord } from '../../ports.ts';
-import { BATCH_HEAD as AT, BATCH_MAGIC, IS_CONTROL, IS_LOG_APPEND, IS_TRANSACTIONAL } from '../batch-head.ts';
+import { BATCH_HEAD as AT, BATCH_MAGIC, IS_CONTROL, IS_LOG_APPEND, IS_TRANSACTIONAL } from '../protocol.ts';
 
 const require = createRequire(import.meta.url);
 

@@ -4,9 +4,9 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Producer } from '../../ports.ts';
 import { sendNumbered } from '../../test/producer-contract.ts';
 import { createTokenSink, TokenStore } from '../../test/token-store.ts';
+import { openBlockConsumer, openRecordConsumer } from '../index.ts';
 import { openProducer } from '../producer/open-producer.ts';
 import { type KafkaFixture, openKafkaFixture } from '../test/kafka-fixture.ts';
-import { openBlockConsumer, openRecordConsumer } from './open-consumers.ts';
 
 const READ = 60;
 

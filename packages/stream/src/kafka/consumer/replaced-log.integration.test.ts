@@ -6,9 +6,9 @@ import { decisionGroupOf, toDecisionMetadata } from '../../partitions/offset-dec
 import type { Producer } from '../../ports.ts';
 import { sendNumbered } from '../../test/producer-contract.ts';
 import { createTokenSink, TokenStore } from '../../test/token-store.ts';
+import { openBlockConsumer, openRecordConsumer } from '../index.ts';
 import { openProducer } from '../producer/open-producer.ts';
 import { type KafkaFixture, openKafkaFixture } from '../test/kafka-fixture.ts';
-import { openBlockConsumer, openRecordConsumer } from './open-consumers.ts';
 
 const SESSION_TIMEOUT_MS = 3_000;
 const BEFORE = 50;

@@ -4,7 +4,7 @@ import { type AddressInfo, createServer, type Socket } from 'node:net';
 import fc from 'fast-check';
 import type { ISocketFactoryArgs } from 'kafkajs';
 import { expect, it } from 'vitest';
-import { createSocketFactory, ResponseReader } from './response-socket.ts';
+import { createSocketFactory, ResponseReader } from './kafkajs-overrides.ts';
 
 const { prototype } = createRequire(import.meta.url)('kafkajs/src/network/connection');
 

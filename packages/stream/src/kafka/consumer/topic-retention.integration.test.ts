@@ -3,9 +3,9 @@ import { until } from '@playline/testkit';
 import { type Admin, type Cluster, ConfigResourceTypes, Kafka, logLevel, PartitionAssigners } from 'kafkajs';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { createTokenSink, TokenStore } from '../../test/token-store.ts';
+import { openBlockConsumer } from '../index.ts';
 import { openProducer } from '../producer/open-producer.ts';
 import { type KafkaFixture, openKafkaFixture } from '../test/kafka-fixture.ts';
-import { openBlockConsumer } from './open-consumers.ts';
 import { createTopicRetention } from './partitioned-consumer.ts';
 
 const HOUR_MS = 3_600_000;

@@ -1,6 +1,5 @@
-import { Admin, type Connection } from '../broker-client.ts';
-import { guardConnections } from '../connection-guard.ts';
-import { connect } from '../leaders.ts';
+import { createConnectGate } from '@playline/stores';
+import { Admin, type Base, type Broker, type Connection, kGetConnection } from '../broker-client.ts';
 import { type BrokerTarget, toPlatformaticSecurity } from '../security.ts';
 
 const REQUEST_TIMEOUT_MS = 10_000;
@@ -40,4 +39,60 @@ export async function connectToLeader(
     throw new Error(`${topic}/${partition} has no leader`);
   }
   return { topicId: found.id, connection: await connect(admin, broker) };
+}
+
+/** @throws Error while the broker cannot be reached */
+export function connect(client: Base, broker: { host: string; port: number }): Promise<Connection> {
+  return new Promise((resolve, reject) => {
+    client[kGetConnection](broker, (error, opened) => (error ? reject(error) : resolve(opened!)));
+  });
+}
+
+/** What is asked of one partition, and who leads it. */
+interface OfLeader<P> {
+  readonly leader: number;
+  readonly topic: string;
+  readonly partition: P;
+}
+
+/** @returns by leader, then by topic */
+export function groupByLeader<P>(all: Iterable<OfLeader<P>>): Map<number, Map<string, P[]>> {
+  const byLeader = new Map<number, Map<string, P[]>>();
+  for (const { leader, topic, partition } of all) {
+    const topics = byLeader.get(leader) ?? new Map<string, P[]>();
+    byLeader.set(leader, topics);
+    topics.set(topic, [...(topics.get(topic) ?? []), partition]);
+  }
+  return byLeader;
+}
+
+type GetConnection = (broker: Broker, callback: (fault: Error | null, connection?: Connection) => void) => void;
+
+/**
+ * Works around three faults in the connections of @platformatic/kafka 2.12:
+ * - The client listens only for the first error of a connection. A second one, such as a socket that breaks while a
+ * login is refused, would be an uncaught exception and end the process.
+ * - A connection that the broker closed keeps its timer for the next login (`connections.max.reauth.ms`). The timer
+ * then writes to a dead socket and removes the new connection from the pool. Closing now stops the timer.
+ * - Every failed request connects again at once. After a refusal the broker is now left alone for a while.
+ * @param onFault called with every fault of a connection
+ */
+export function guardConnections(client: Base, onFault?: (fault: unknown) => void): void {
+  const pool = client.connections;
+  pool.on('connecting', ({ connection }: { connection: Connection }) => {
+    connection.on('error', (fault) => onFault?.(fault));
+    connection.once('close', () => connection.close(() => {}));
+  });
+  const gate = createConnectGate('Kafka');
+  const connect = pool.get.bind(pool) as GetConnection;
+  const get: GetConnection = (broker, callback) => {
+    const name = `${broker?.host}:${broker?.port}`;
+    const refusal = gate.refusalOf(name);
+    if (refusal !== null) return queueMicrotask(() => callback(refusal));
+    connect(broker, (fault, connection) => {
+      gate.settled(name, fault);
+      callback(fault, connection);
+    });
+  };
+  Object.assign(pool, { get });
 }

@@ -1,19 +1,18 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { GroupOffsets, GroupPartition, LogReader } from '../../log.ts';
 import { NO_NOTE, parseRead, toMetadata } from '../../partitions/intent.ts';
-import { judgeLog } from '../../partitions/log-finding.ts';
 import type { LogMark } from '../../partitions/log-mark.ts';
 import {
   decisionGroupOf,
   isAnswer,
+  judgeLog,
   type OffsetDecision,
   parseDecision,
   toDecisionMetadata,
 } from '../../partitions/offset-decision.ts';
 import { type Admin, offsetCommitV8, offsetForLeaderEpochV4 } from '../broker-client.ts';
-import { connect } from '../leaders.ts';
 import { NO_EPOCH, NO_REPLICA, ONE_BATCH_BYTES, READ_UNCOMMITTED } from '../protocol.ts';
-import { connectToLeader, type LogReaderOptions, openAdmin } from './open-admin.ts';
+import { connect, connectToLeader, type LogReaderOptions, openAdmin } from './open-admin.ts';
 import { askFetch, openLogReader } from './open-log-reader.ts';
 
 /** Generation id of a commit from outside the group. */

@@ -1,11 +1,22 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { LogBounds, LogReader, LogSection } from '../../log.ts';
 import type { StreamRecord } from '../../ports.ts';
-import { type Admin, type Connection, fetchV17 } from '../broker-client.ts';
-import { NO_EPOCH, NO_SESSION, READ_COMMITTED, READ_UNCOMMITTED } from '../protocol.ts';
-import { createAskBounds } from './ask-bounds.ts';
-import { readCommitted } from './committed-records.ts';
-import { connectToLeader, type LogReaderOptions, openAdmin } from './open-admin.ts';
+import { type Admin, type Connection, fetchV17, listOffsetsV7, UserError } from '../broker-client.ts';
+import {
+  EARLIEST,
+  IS_CONTROL,
+  IS_LOG_APPEND,
+  IS_TRANSACTIONAL,
+  isAbortMarker,
+  LATEST,
+  NO_EPOCH,
+  NO_REPLICA,
+  NO_SESSION,
+  READ_COMMITTED,
+  READ_UNCOMMITTED,
+} from '../protocol.ts';
+import type { BrokerTarget } from '../security.ts';
+import { connect, connectToLeader, groupByLeader, type LogReaderOptions, openAdmin } from './open-admin.ts';
 
 /** Short, because the requested records exist already. */
 const FETCH_WAIT_MS = 100;
@@ -158,4 +169,185 @@ export function createGathered<T>(
     next.names.add(name);
     return (await next.answers)(name);
   };
+}
+
+export interface ReadTopicOptions extends BrokerTarget {
+  /** Name on the broker. */
+  topic: string;
+}
+
+/**
+ * Reads a small topic, such as a compacted one, from its first record to its present end: one partition after the
+ * other, each in the order of the log. Joins no group and commits nothing.
+ * @throws Error when the brokers do not answer, or there is no such topic
+ */
+export async function readTopic({ topic, ...kafka }: ReadTopicOptions): Promise<StreamRecord[]> {
+  const reader = openLogReader({ ...kafka, clientId: `read-${topic}` });
+  try {
+    const partitions = await reader.bounds(topic);
+    if (partitions.length === 0) throw new Error(`there is no topic ${topic}`);
+    const records: StreamRecord[] = [];
+    for (const bounds of partitions) for await (const record of reader.read({ topic, ...bounds })) records.push(record);
+    return records;
+  } finally {
+    await reader.close();
+  }
+}
+
+/** Two seconds in all: more than an election takes. */
+const BOUNDS_ATTEMPTS = 11;
+const BOUNDS_ATTEMPT_WAIT_MS = 200;
+
+type Metadata = Awaited<ReturnType<Admin['metadata']>>;
+/** By topic and partition. */
+type Offsets = Map<string, number>;
+
+interface AskedPartition {
+  readonly partitionIndex: number;
+  readonly currentLeaderEpoch: number;
+  readonly timestamp: bigint;
+}
+
+/** Whether asking again cannot help. One fault of the client may have several below it. */
+function isFinal(fault: unknown): boolean {
+  if (!(fault instanceof Error)) return false;
+  const isOne = (fault as { canRetry?: boolean }).canRetry === false;
+  return isOne || isFinal(fault.cause) || (fault instanceof AggregateError && fault.errors.some(isFinal));
+}
+
+async function askOffsets(
+  admin: Admin,
+  { brokers, topics }: Metadata,
+  of: { timestamp: bigint; isolation: number },
+): Promise<Offsets> {
+  const all = [...topics].flatMap(([topic, { partitions }]) =>
+    partitions.map(({ leader, leaderEpoch }, partitionIndex) => {
+      // A leader refuses an epoch that is not its own: a former one does not tell an old end.
+      const partition = { partitionIndex, currentLeaderEpoch: leaderEpoch, timestamp: of.timestamp };
+      return { leader, topic, partition };
+    }),
+  );
+  const offsets: Offsets = new Map();
+  const askLeader = async ([leader, asked]: [number, Map<string, AskedPartition[]>]) => {
+    const broker = brokers.get(leader);
+    if (broker === undefined) throw new Error(`${[...asked.keys()].join(', ')} has a partition without a leader`);
+    const questions = [...asked].map(([name, partitions]) => ({ name, partitions }));
+    const answer = await listOffsetsV7.api.async(await connect(admin, broker), NO_REPLICA, of.isolation, questions);
+    for (const { name, partitions } of answer.topics)
+      for (const { partitionIndex, offset } of partitions) offsets.set(`${name}/${partitionIndex}`, Number(offset));
+  };
+  await Promise.all([...groupByLeader(all)].map(askLeader));
+  return offsets;
+}
+
+/** @throws Error when an offset is missing: a log of which nothing is known must not look empty */
+function toBounds({ topics }: Metadata, starts: Offsets, ends: Offsets): Map<string, LogBounds[]> {
+  const boundsOf = (topic: string, partition: number): LogBounds => {
+    const name = `${topic}/${partition}`;
+    const [start, end] = [starts.get(name), ends.get(name)];
+    if (start === undefined || end === undefined) throw new Error(`the leader of ${name} does not tell its bounds`);
+    return { partition, start, end };
+  };
+  return new Map(
+    [...topics].map(([topic, { partitions }]) => [topic, [...partitions.keys()].map((at) => boundsOf(topic, at))]),
+  );
+}
+
+/** How the client names one of the topics of a request that does not exist. */
+const isUnknown = (fault: unknown, topic: string) =>
+  fault instanceof UserError && fault.message === `Unknown topic ${topic}.`;
+
+/**
+ * Creates the question for the bounds of several logs. It costs one request for metadata, and two to each leader: the
+ * client's own `listOffsets` asks for the metadata again each time.
+ * @returns by topic; topics that do not exist are absent
+ */
+function createAskBounds(
+  admin: Admin,
+): (topics: readonly string[], isolation: number) => Promise<Map<string, LogBounds[]>> {
+  /** Topics that were there. A request that names one which is not there fails, so the others are looked for first. */
+  const seen = new Set<string>();
+
+  /** @throws Error when the brokers do not answer; the client has asked several times */
+  const findExisting = async (topics: readonly string[]): Promise<readonly string[]> => {
+    if (topics.every((topic) => seen.has(topic))) return topics;
+    const listed = await admin.listTopics();
+    for (const topic of topics) {
+      if (listed.includes(topic)) seen.add(topic);
+      else seen.delete(topic);
+    }
+    return topics.filter((topic) => seen.has(topic));
+  };
+
+  const ask = async (topics: readonly string[], isolation: number): Promise<Map<string, LogBounds[]>> => {
+    // Repeated below and not by the client, which would also insist on a topic that was removed.
+    const metadata = await admin.metadata({ topics: [...topics], forceUpdate: true, retries: 0 });
+    const offsetsAt = (timestamp: bigint) => askOffsets(admin, metadata, { timestamp, isolation });
+    const [starts, ends] = await Promise.all([offsetsAt(EARLIEST), offsetsAt(LATEST)]);
+    return toBounds(metadata, starts, ends);
+  };
+
+  return async (topics, isolation) => {
+    for (let attempt = 1; ; attempt++) {
+      const existing = await findExisting(topics);
+      if (existing.length === 0) return new Map();
+      try {
+        return await ask(existing, isolation);
+      } catch (fault) {
+        const removed = existing.find((topic) => isUnknown(fault, topic));
+        if (removed !== undefined) seen.delete(removed);
+        if (attempt === BOUNDS_ATTEMPTS || (removed === undefined && isFinal(fault))) throw fault;
+        // A leader has just changed, or is about to; or one broker knows of a topic that another one does not know.
+        if (removed === undefined || attempt > 1) await delay(BOUNDS_ATTEMPT_WAIT_MS);
+      }
+    }
+  };
+}
+
+type FetchedPartition = ReturnType<typeof fetchV17.parseResponse>['responses'][number]['partitions'][number];
+type RecordBatch = NonNullable<FetchedPartition['records']>[number];
+
+function toHeaders(pairs: RecordBatch['records'][number]['headers']): StreamRecord['headers'] {
+  const entries = pairs.flatMap(([name, value]) => (name === null || value === null ? [] : [[String(name), value]]));
+  return Object.fromEntries(entries);
+}
+
+function* toRecords(batch: RecordBatch, at: { topic: string; partition: number }): Generator<StreamRecord> {
+  const isLogAppend = (batch.attributes & IS_LOG_APPEND) !== 0;
+  for (const record of batch.records)
+    yield {
+      ...at,
+      offset: Number(batch.firstOffset) + record.offsetDelta,
+      timestampMs: Number(isLogAppend ? batch.maxTimestamp : batch.firstTimestamp + record.timestampDelta),
+      key: record.key,
+      value: record.value,
+      headers: toHeaders(record.headers),
+    };
+}
+
+/**
+ * Returns the records of one answer without markers and without records of aborted transactions. The broker names an
+ * aborted transaction by producer and first offset; it ends at its marker.
+ * @returns the records, and the offset after the last batch; null when the answer has no batch
+ */
+function readCommitted(
+  topic: string,
+  partition: Pick<FetchedPartition, 'partitionIndex' | 'abortedTransactions' | 'records'>,
+): { records: StreamRecord[]; next: number | null } {
+  const aborted = [...(partition.abortedTransactions ?? [])].sort((a, b) => Number(a.firstOffset - b.firstOffset));
+  const undone = new Set<bigint>();
+  const records: StreamRecord[] = [];
+  let next: number | null = null;
+  for (const batch of partition.records ?? []) {
+    const last = batch.firstOffset + BigInt(batch.lastOffsetDelta);
+    next = Number(last) + 1;
+    while (aborted[0] !== undefined && aborted[0].firstOffset <= last) undone.add(aborted.shift()!.producerId);
+    if ((batch.attributes & IS_CONTROL) !== 0) {
+      if (isAbortMarker(batch.records[0]?.key)) undone.delete(batch.producerId);
+      continue;
+    }
+    if ((batch.attributes & IS_TRANSACTIONAL) !== 0 && undone.has(batch.producerId)) continue;
+    for (const each of toRecords(batch, { topic, partition: partition.partitionIndex })) records.push(each);
+  }
+  return { records, next };
 }

@@ -1,6 +1,6 @@
 import type { PublishedRecord, RecordPlace } from '../../ports.ts';
 import { BATCH_HEAD_BYTES, RecordSizes } from './record-batch.ts';
-import type { Wire } from './wire.ts';
+import type { Wire } from './sender.ts';
 
 /**
  * One call of `send`. It is finished when its last record is. A plain object with counters instead of a promise,

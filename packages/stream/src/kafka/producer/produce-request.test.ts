@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { toProduceRequest } from './kafka-wire.ts';
+import { toProduceRequest } from './open-producer.ts';
 
 it('a produce request is acknowledged only when every in-sync replica has the records', () => {
   const request = toProduceRequest([{ topic: 'topic', partition: 0, bytes: Buffer.alloc(1), attemptsUntil: 0 }]).buffer;

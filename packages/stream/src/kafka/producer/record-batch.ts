@@ -1,7 +1,7 @@
 import { DynamicBuffer } from '@platformatic/dynamic-buffer';
 import type { PublishedRecord } from '../../ports.ts';
-import { BATCH_HEAD as AT, BATCH_MAGIC } from '../batch-head.ts';
 import { crc32c } from '../broker-client.ts';
+import { BATCH_HEAD as AT, BATCH_MAGIC } from '../protocol.ts';
 
 /** Bytes of a record batch (format 2) before its first record. */
 export const BATCH_HEAD_BYTES: number = AT.records;

@@ -4,7 +4,7 @@ import { mendKafkaTimer } from '@playline/infra/kafka';
 import { testStores, until } from '@playline/testkit';
 import { Kafka, type Admin as KafkajsAdmin, logLevel } from 'kafkajs';
 import type { StreamRecord } from '../../ports.ts';
-import { readTopic } from '../read-topic.ts';
+import { readTopic } from '../log/open-log-reader.ts';
 
 process.env.KAFKAJS_NO_PARTITIONER_WARNING = '1';
 

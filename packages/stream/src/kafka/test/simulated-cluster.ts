@@ -1,5 +1,5 @@
 import { toVerdict, type Verdict } from '../producer/broker-faults.ts';
-import type { EncodedBatch, Wire } from '../producer/wire.ts';
+import type { EncodedBatch, Wire } from '../producer/sender.ts';
 
 /** What happens to one batch on its way to the leader and back. */
 export interface Fate {

@@ -7,7 +7,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { BlockBuilder, BlockName } from '../../ports.ts';
 import { RetryableFault } from '../../ports.ts';
 import { NO_INTENTS } from '../../test/no-intents.ts';
-import { openBlockConsumer } from '../consumer/open-consumers.ts';
+import { openBlockConsumer } from '../index.ts';
 import { openProducer } from '../producer/open-producer.ts';
 import { type ClickHouseAddress, queryClickHouse } from './clickhouse-table.ts';
 

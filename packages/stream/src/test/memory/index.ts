@@ -1,5 +1,5 @@
 import type { Logger, Metrics } from '@playline/runtime';
-import type { BlockPartitionOptions } from '../../partitions/block-options.ts';
+import type { BlockPartitionOptions } from '../../partitions/block-partition.ts';
 import { BlockPartition } from '../../partitions/block-partition.ts';
 import type { WhenExpired } from '../../partitions/guarded-partition.ts';
 import { type IntentPolicy, parseRead } from '../../partitions/intent.ts';

@@ -4,7 +4,7 @@ import { runsOf } from '@playline/testkit/runs';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { message, openGateway, type TestProducer } from '../../test/open-gateway.ts';
-import { createBatchReader } from './read-batch.ts';
+import { createBatchReader } from './handler.ts';
 
 const ENVELOPE = { environmentId: 'demo-test', receivedAt: 1_790_000_000_000, traceId: 'a'.repeat(32) };
 

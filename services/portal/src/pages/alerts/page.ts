@@ -1,6 +1,13 @@
 import { type HtmlValue, html, type Markup } from '@playline/api-docs';
-import { type FiguresParts, readFigures } from '../../alerts/figures.ts';
-import { ALERT_BOUNDS, type Alert, type AlertKind, type FoundAlerts, findAlerts } from '../../alerts/find-alerts.ts';
+import {
+  ALERT_BOUNDS,
+  type Alert,
+  type AlertKind,
+  type FiguresParts,
+  type FoundAlerts,
+  findAlerts,
+  readFigures,
+} from '../../alerts/find-alerts.ts';
 import { environmentPath } from '../../frame/layout.ts';
 import type { PortalPage, Visit } from '../../frame/page.ts';
 import { emptyState, number, share, span, table } from '../../frame/parts.ts';

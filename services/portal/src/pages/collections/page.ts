@@ -12,7 +12,7 @@ import {
 } from '@playline/access-keys';
 import { type HtmlValue, html } from '@playline/api-docs';
 import { invalidField } from '@playline/errors';
-import { told } from '../../alerts/figures.ts';
+import { told } from '../../alerts/find-alerts.ts';
 import { environmentPath } from '../../frame/layout.ts';
 import type { Deed, FormValues, PortalPage, Visit } from '../../frame/page.ts';
 import { copyable, disclosure, emptyState, field, hidden, number, table, time } from '../../frame/parts.ts';

@@ -6,8 +6,7 @@ import {
   USUAL_ENVIRONMENTS,
 } from '@playline/access-keys';
 import { type HtmlValue, html } from '@playline/api-docs';
-import { type Figures, readFigures, told } from '../../alerts/figures.ts';
-import { type FoundAlerts, findAlerts } from '../../alerts/find-alerts.ts';
+import { type Figures, type FoundAlerts, findAlerts, readFigures, told } from '../../alerts/find-alerts.ts';
 import { environmentPath, projectPath } from '../../frame/layout.ts';
 import type { PortalPage, Visit } from '../../frame/page.ts';
 import { disclosure, emptyState, field, number, share, span } from '../../frame/parts.ts';

@@ -8,7 +8,7 @@ import {
 } from '@playline/access-keys';
 import { type HtmlValue, html } from '@playline/api-docs';
 import { invalidField, PublicError } from '@playline/errors';
-import { told } from '../../alerts/figures.ts';
+import { told } from '../../alerts/find-alerts.ts';
 import { environmentPath, projectPath } from '../../frame/layout.ts';
 import type { Deed, FormValues, PortalPage, Visit } from '../../frame/page.ts';
 import { choice, copyable, disclosure, field, table, time } from '../../frame/parts.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { toOverrideVersion } from './rows.ts';
+import { toOverrideVersion } from './record-rows.ts';
 
 const versionOf = (generation: number, offset: number, step: number) => toOverrideVersion({ generation, offset, step });
 

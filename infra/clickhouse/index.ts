@@ -1,1 +1,0 @@
-export { applySql, type SqlFolders, type SqlTarget } from './apply.ts';
