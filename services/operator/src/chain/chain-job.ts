@@ -1,6 +1,6 @@
 import type { ChainNode, IndexedChain } from '@playline/chain';
 import type { ChangedLogSources } from '../changed-log.ts';
-import { type Terminal, textOf, UsageError, type Values } from '../command.ts';
+import { type Terminal, UsageError } from '../command.ts';
 import type { ImportSources } from '../import/import-way.ts';
 
 export interface ChainContext extends ImportSources, ChangedLogSources {
@@ -13,21 +13,24 @@ export interface ChainContext extends ImportSources, ChangedLogSources {
   readonly stop: AbortSignal;
 }
 
-/** What one run of the command is about. */
+/** What the actions work with. */
 export interface ChainJob {
   readonly context: ChainContext;
   readonly terminal: Terminal;
-  readonly values: Values;
 }
 
 export const nodesOf = ({ context }: ChainJob, { name, urls }: IndexedChain): readonly ChainNode[] =>
   urls.map((url, index) => context.createNode({ name: `${name}/${index + 1}`, url }));
 
 /** The chain of `--chain`. @throws UsageError when no chain has this name */
-export function chainOf({ context, values }: ChainJob): IndexedChain {
-  const name = textOf(values, 'chain');
-  if (name === undefined) throw new UsageError('--chain: which one?');
+export function chainOf({ context }: ChainJob, name: string): IndexedChain {
   const found = context.chains().find((each) => each.name === name);
-  if (found === undefined) throw new UsageError(`--chain: ${name} is none of the chains that are indexed`);
+  if (found === undefined) throw new UsageError(`--chain: ${name} is not an indexed chain`);
   return found;
+}
+
+/** Options of an action on one chain. */
+export interface ChainOptions {
+  readonly chain: string;
+  readonly json?: boolean | undefined;
 }

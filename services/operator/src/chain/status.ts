@@ -1,6 +1,6 @@
 import { type ChainNode, type IndexedChain, NodeFault } from '@playline/chain';
-import { EXIT, type ExitCode, textOf } from '../command.ts';
-import { type ChainJob, chainOf, nodesOf } from './chain-job.ts';
+import { EXIT, type ExitCode } from '../command.ts';
+import { type ChainJob, type ChainOptions, chainOf, nodesOf } from './chain-job.ts';
 import { paceOf, toPaceText } from './pace.ts';
 import { COURSE_MS, type IndexCourse, lastWholeBlockOf, readProgress } from './read-progress.ts';
 
@@ -11,14 +11,14 @@ const FRESH_MS = 60_000;
  * Shows how far each chain is indexed, and the time that is left.
  * @returns `unreachable` when no node of a chain answers; every chain is shown all the same
  */
-export async function showStatus(job: ChainJob): Promise<ExitCode> {
-  const { context, terminal, values } = job;
-  const chains = textOf(values, 'chain') === undefined ? context.chains() : [chainOf(job)];
+export async function showStatus(job: ChainJob, { chain, json }: Partial<ChainOptions>): Promise<ExitCode> {
+  const { context, terminal } = job;
+  const chains = chain === undefined ? context.chains() : [chainOf(job, chain)];
   const courses = await readProgress(context);
   // In parallel, since a silent node should not delay the others.
-  const states = await Promise.all(chains.map((chain) => stateOf(job, chain, courses.get(chain.name) ?? null)));
+  const states = await Promise.all(chains.map((each) => stateOf(job, each, courses.get(each.name) ?? null)));
   for (const state of states)
-    terminal.result(values.json === true ? JSON.stringify(state) : toLine(state, context.wallClockMs()));
+    terminal.result(json === true ? JSON.stringify(state) : toLine(state, context.wallClockMs()));
   if (chains.length === 0) terminal.result('no chain is indexed');
   return states.every(({ reachable }) => reachable) ? EXIT.ok : EXIT.unreachable;
 }

@@ -8,7 +8,6 @@ import {
   parseAddress,
   type TokenRecord,
   tokenCodec,
-  VERIFICATION_STATUSES,
 } from '@playline/contracts';
 import type { LogReader } from '@playline/stream';
 import type { Schemas } from '../await-schema.ts';
@@ -19,38 +18,44 @@ import {
   readDecidedBounds,
   withChangedLog,
 } from '../changed-log.ts';
-import { choiceOf, EXIT, type ExitCode, textOf, UsageError } from '../command.ts';
+import { UsageError } from '../command.ts';
 import { TOKENS } from '../import/subjects.ts';
-import { type ChainJob, chainOf, nodesOf } from './chain-job.ts';
+import { type ChainJob, type ChainOptions, chainOf, nodesOf } from './chain-job.ts';
 import { askNodes } from './read-ranges.ts';
 
-function tokenOf(job: ChainJob): TokenName {
-  const { name: chain } = chainOf(job);
-  const contract = parseAddress(textOf(job.values, 'address') ?? '');
+interface TokenOptions extends ChainOptions {
+  readonly address: string;
+}
+
+function tokenOf(job: ChainJob, options: TokenOptions): TokenName {
+  const { name: chain } = chainOf(job, options.chain);
+  const contract = parseAddress(options.address);
   if (contract === null) throw new UsageError(`--address: expected ${ADDRESS_EXPECTED}`);
   return { chain, contract };
 }
 
 /** Sets the verification status of a token. */
-export async function setVerification(job: ChainJob): Promise<ExitCode> {
-  const token = tokenOf(job);
-  const verificationStatus = choiceOf(job.values, 'status', { choices: VERIFICATION_STATUSES });
-  return tell(job, await changeToken(job.context, token, (standing) => ({ ...standing, verificationStatus })));
+export async function setVerification(
+  job: ChainJob,
+  options: TokenOptions & { readonly status: TokenRecord['verificationStatus'] },
+): Promise<void> {
+  const [token, verificationStatus] = [tokenOf(job, options), options.status];
+  report(job, options, await changeToken(job.context, token, (standing) => ({ ...standing, verificationStatus })));
 }
 
 /** Reads name, symbol and decimals of a token from its contract again. */
-export async function refreshToken(job: ChainJob): Promise<ExitCode> {
-  const token = tokenOf(job);
-  const nodes = nodesOf(job, chainOf(job));
+export async function refreshToken(job: ChainJob, options: TokenOptions): Promise<void> {
+  const token = tokenOf(job, options);
+  const nodes = nodesOf(job, chainOf(job, options.chain));
   const changed = await changeToken(job.context, token, async (standing) => {
     const [described] = (await askNodes(nodes, (node) => describeOne(node, token))) ?? [];
     const { name = null, symbol = null, decimals = null } = described ?? {};
     // The values in the history are better than none.
     if (name === null && symbol === null && decimals === null)
-      throw new Error('the contract says neither name nor symbol nor decimals: nothing was published');
+      throw new Error('the contract returns no name, symbol or decimals: nothing was published');
     return { ...standing, name, symbol, decimals };
   });
-  return tell(job, changed);
+  report(job, options, changed);
 }
 
 /** @throws NodeFault when the node does not answer all calls */
@@ -64,16 +69,15 @@ async function describeOne(node: ChainNode, { chain, contract }: TokenName): Pro
 
 const NOWHERE = { updatedAt: 0, partition: 0, offset: 0, loggedAtMs: 0 };
 
-function tell({ terminal, values }: ChainJob, { token, isPublished }: ChangedToken): ExitCode {
+function report({ terminal }: ChainJob, { json }: TokenOptions, { token, isPublished }: ChangedToken): void {
   const { chain, contractAddress, name, symbol, decimals, verificationStatus } = toTokenRow(token, NOWHERE);
   const shown = { chain, contract_address: contractAddress, name, symbol, decimals };
   terminal.result(
-    values.json === true
+    json === true
       ? JSON.stringify({ ...shown, verification_status: verificationStatus, published: isPublished })
       : `${chain} ${contractAddress}: ${toWords({ name, symbol, decimals })}, ${verificationStatus}: ` +
-          `${isPublished ? 'published' : 'it was so already, nothing was published'}`,
+          `${isPublished ? 'published' : 'no change, nothing was published'}`,
   );
-  return EXIT.ok;
 }
 
 const toWords = ({ name, symbol, decimals }: Pick<TokenRecord, 'name' | 'symbol' | 'decimals'>) =>

@@ -84,7 +84,7 @@ it('an operator decision is published once, with all other values that the log h
   const { traceId: was, ...standing } = FIRST;
   expect(token).toEqual({ ...standing, contractAddress: bytesOf(contract), verificationStatus: 'verified' });
   expect(traceId).not.toBe(was);
-  expect((await verification('verified')).out).toContain('it was so already');
+  expect((await verification('verified')).out).toContain('no change, nothing was published');
   expect(await versions()).toHaveLength(before + 1);
 });
 
@@ -105,7 +105,10 @@ it('nothing changes for a token that was never published, or a contract without 
   const nobody = chain.accounts[5]!.toLowerCase();
   await publish({ ...FIRST, contractAddress: bytesOf(nobody) });
   const silent = await run('refresh-token', nobody);
-  expect(silent).toMatchObject({ code: EXIT.failed, err: expect.stringContaining('says neither name nor symbol') });
+  expect(silent).toMatchObject({
+    code: EXIT.failed,
+    err: expect.stringContaining('returns no name, symbol or decimals'),
+  });
   expect(silent.err).not.toContain(chain.rpc);
   expect(await versions(nobody)).toHaveLength(1);
   expect(await versions(other)).toEqual([]);

@@ -1,58 +1,79 @@
+import { Option } from '@commander-js/extra-typings';
 import { VERIFICATION_STATUSES } from '@playline/contracts';
-import type { ChainContext, ChainJob } from '../chain/chain-job.ts';
+import { GROUPS } from '@playline/runtime';
+import type { ChainContext } from '../chain/chain-job.ts';
 import { backfill, verify } from '../chain/reread.ts';
 import { showStatus } from '../chain/status.ts';
 import { refreshToken, setVerification } from '../chain/token-words.ts';
-import { type Command, choiceOf, type ExitCode, parseOptions, type Terminal } from '../command.ts';
+import { type CreateCommand, command, endWith, wholeNumberFrom } from '../command.ts';
 
-const HELP = `usage: operator chain status [--chain NAME] [--json]
-       operator chain verify   --chain NAME [--from BLOCK] [--to BLOCK] [--json]
-       operator chain backfill --chain NAME --from BLOCK --to BLOCK [--writer-group NAME] [--json]
-       operator chain refresh-token --chain NAME --address 0x… [--json]
-       operator chain verification  --chain NAME --address 0x… --status ${VERIFICATION_STATUSES.join('|')} [--json]
-                                          (npm run chain -- status)
-
-status         how far each chain is: latest block, what is final of it, what is indexed; how fast the indexer goes and when
-               it will have the rest, while it has not; the latest block of each node. A chain whose nodes do not answer is
-               told of beside the others, with exit code 3
-verify         reads blocks again and says what of them the history does not have, or has otherwise, and which logs claim
-               more tokens than are taken; of all that is indexed, unless --from and --to say less
-backfill       reads blocks again and publishes what the history does not have as the chain says it, and nothing else: it can
-               be repeated. Blocks that are not indexed yet are the indexer's, and refused here. Says how far it is, how fast
-               it goes and when it will end
-refresh-token  asks the contract of a token again for name, symbol and decimals, and publishes them where they differ
-verification   says what you have decided about a token; all else of it stays
-
+const ABOUT = `
 Chains and their nodes are those of CHAIN_NODES, or of the stack that runs here.
 
-Exit code: 0 done and all as expected, 1 something is missing, differs or is refused, or it ended early; 2 wrong words, 3 a
-node or a store does not answer.`;
+Exit codes: 0 done and all as expected, 1 something is missing, differs or was refused, or the command was interrupted,
+2 wrong arguments, 3 a node or a store does not answer.`;
 
-const text = { type: 'string' } as const;
-const OPTIONS = {
-  chain: text,
-  from: text,
-  to: text,
-  'writer-group': text,
-  address: text,
-  status: text,
-  json: { type: 'boolean', default: false },
-} as const;
+const STATUS = `
+Shows the latest, final and indexed block, the pace of the indexer and the time that is left, and the latest block of each
+node. A chain whose nodes do not answer is shown too; the exit code is then 3.`;
 
-const WORDS: Readonly<Record<string, (job: ChainJob) => Promise<ExitCode>>> = {
-  status: showStatus,
-  verify,
-  backfill,
-  'refresh-token': refreshToken,
-  verification: setVerification,
-};
+const VERIFY = `
+Reports activities that the history lacks or has with other contents, and logs that claim more tokens than are moved. All
+indexed blocks are read, unless --from and --to select fewer.`;
+
+const BACKFILL = `
+Publishes only what the history lacks or has with other contents, so it can be repeated. Blocks that are not indexed yet
+are refused.`;
+
+/** A command on one chain. */
+const onChain = (name: string, description: string) =>
+  command(name, description)
+    .requiredOption('--chain <name>', 'name of the chain')
+    .option('--json', 'print the result as one JSON line');
+const address = () => new Option('--address <address>', 'contract of the token: 0x…').makeOptionMandatory();
+const block = <const F extends string>(flags: F, description: string) =>
+  new Option(flags, description).argParser(wholeNumberFrom(0, Number.MAX_SAFE_INTEGER));
 
 /** `chain`: how far chains are indexed, whether the history agrees with them, and what is known of tokens. */
-export function createChainCommand(context: ChainContext): Command {
-  const run = async (args: readonly string[], terminal: Terminal): Promise<ExitCode> => {
-    const { values, words } = parseOptions(args, OPTIONS, 1);
-    const word = choiceOf({ word: words[0] }, 'word', { choices: Object.keys(WORDS) });
-    return WORDS[word]!({ context, terminal, values });
+export const createChainCommand =
+  (context: ChainContext): CreateCommand =>
+  (terminal) => {
+    const job = { context, terminal };
+    return command('chain', 'show how far chains are indexed, and compare the history with them')
+      .addCommand(
+        command('status', 'show how far each chain is indexed')
+          .option('--chain <name>', 'only this chain')
+          .option('--json', 'print a JSON line for each chain')
+          .addHelpText('after', STATUS)
+          .action(async (options) => endWith(await showStatus(job, options))),
+      )
+      .addCommand(
+        onChain('verify', 'read blocks again and compare them with the history')
+          .addOption(block('--from <block>', 'first block'))
+          .addOption(block('--to <block>', 'last block'))
+          .addHelpText('after', VERIFY)
+          .action(async (options) => endWith(await verify(job, options))),
+      )
+      .addCommand(
+        onChain('backfill', 'read blocks again and publish what the history lacks')
+          .addOption(block('--from <block>', 'first block').makeOptionMandatory())
+          .addOption(block('--to <block>', 'last block').makeOptionMandatory())
+          .option('--writer-group <name>', 'consumer group of the activity writer', GROUPS.activityWriter)
+          .addHelpText('after', BACKFILL)
+          .action(async (options) => endWith(await backfill(job, options))),
+      )
+      .addCommand(
+        onChain('refresh-token', 'read name, symbol and decimals of a token again, and publish changes')
+          .addOption(address())
+          .action((options) => refreshToken(job, options)),
+      )
+      .addCommand(
+        onChain('verification', 'set the verification status of a token')
+          .addOption(address())
+          .addOption(
+            new Option('--status <status>', 'the new status').choices(VERIFICATION_STATUSES).makeOptionMandatory(),
+          )
+          .action((options) => setVerification(job, options)),
+      )
+      .addHelpText('after', ABOUT);
   };
-  return { name: 'chain', summary: 'how far chains are indexed; compare the history with them', help: HELP, run };
-}

@@ -1,17 +1,17 @@
+import { Option } from '@commander-js/extra-typings';
 import { type SchemaSource, TOPICS } from '@playline/contracts';
 import { type AtomicPublisher, deadLetterTopicOf, type LogReader, NOTICE_STEP } from '@playline/stream';
 import { withLog } from '../await-store.ts';
 import {
-  type Command,
+  type CreateCommand,
+  command,
   EXIT,
   type ExitCode,
-  isMeant,
-  numberOf,
-  parseOptions,
+  endWith,
+  isConfirmed,
   type Terminal,
-  textOf,
   UsageError,
-  type Values,
+  wholeNumberFrom,
 } from '../command.ts';
 import { describeLetter } from '../dead-letters/contents.ts';
 import {
@@ -40,124 +40,152 @@ export interface DeadLettersContext {
   readonly stop: AbortSignal;
 }
 
-const HELP = `usage: operator dead-letters list   [--topic T] [--reason R] [--step S] [--json]
-       operator dead-letters show   LETTER…
-       operator dead-letters replay LETTER… | --all | [--topic T] [--reason R] [--step S]  [--max N] [--note TEXT] [--json]
-       operator dead-letters drop   the same, with --note TEXT  [--yes]
-                                          (npm run dead-letters -- list)
+const ABOUT = `
+A dead letter is a record that a consumer could not process. It is kept unchanged in <topic>.dead as long as that topic
+keeps records. Dead letters are named by their position: <topic>.dead/<partition>/<offset>.`;
 
-A dead letter is a record that a consumer could not process, kept as it was in <topic>.dead for as long as that topic
-keeps records. LETTER is <topic>.dead/<partition>/<offset>.
+const SHOW = '\nA dead letter may contain personal data. list prints none, except what a reason quotes.';
 
-list    counts by topic, step and reason: open, replayed, dropped
-show    everything a letter holds. It may be personal data; list prints none but what a reason quotes
-replay  publishes letters to the topic they came from. Each once, whatever happens: a letter is published and marked in
-        one step, and one that is marked is left alone. Run it again after a fault
-drop    marks letters that shall not be replayed; their bytes stay until the topic forgets them. It cannot be taken back,
-        so it asks first
+const REPLAY = `
+Name dead letters, or select them by --topic, --reason and --step, or with --all. Each is published and marked in one
+transaction, so it is replayed only once. Run the command again after a failure.`;
 
-  --topic   the topic the letters came from     --reason  how the reason begins     --step  the step that could not go on
-  --all     every open letter                   --max     at most so many           --note  why, kept with the mark
-  --yes     drop without asking
+const DROP = `
+Name dead letters, or select them by --topic, --reason and --step, or with --all. Their bytes stay until retention deletes
+them.`;
 
-Exit code: 0 done, 1 it failed, 2 wrong words, 3 Kafka does not answer.`;
+const EFFECT =
+  'The dead letters are marked and never replayed: their records will not be stored. This cannot be undone.';
 
-const text = { type: 'string' } as const;
-const OPTIONS = {
-  topic: text,
-  reason: text,
-  step: text,
-  max: text,
-  note: text,
-  all: { type: 'boolean', default: false },
-  yes: { type: 'boolean', default: false },
-  json: { type: 'boolean', default: false },
-} as const;
-
-const DROPS = 'This marks dead letters so that they are never replayed: what they hold will not be stored.';
-
-/** Maximum arguments: an action and the letters named with it; options can select more. */
-const WORDS_MAX = 101;
+const LETTERS_MAX = 1e9;
 /** Transactional id, so that only one command at a time settles letters in a deployment. */
 const PUBLISHER_NAME = 'operator-dead-letters';
 
-export function createDeadLettersCommand(context: DeadLettersContext): Command {
-  const run = async (args: readonly string[], terminal: Terminal): Promise<ExitCode> => {
-    const { values, words } = parseOptions(args, OPTIONS, WORDS_MAX);
-    const [action, ...letters] = words;
-    const ask = { values, places: letters.map(toPlace) };
-    const act = { list, show, replay: settle, drop: settle }[action ?? ''];
-    if (act === undefined) throw new UsageError('expected list, show, replay or drop');
-    const checked = check(action ?? '', ask);
-    if (action === 'drop' && !(await isMeant(DROPS, values, terminal))) {
-      terminal.progress('nothing was dropped');
-      return EXIT.failed;
-    }
-    return withLog(await context.openLog(), (log) => act({ ...checked, context, log, terminal }));
-  };
-  return { name: 'dead-letters', summary: 'list, show, replay and drop dead letters', help: HELP, run };
+interface SelectOptions {
+  readonly topic?: string | undefined;
+  readonly reason?: string | undefined;
+  readonly step?: string | undefined;
+  readonly json?: boolean | undefined;
 }
 
-interface Ask {
-  readonly action: string;
-  readonly values: Values;
+interface SettleCommandOptions extends SelectOptions {
+  readonly all?: boolean | undefined;
+  readonly max: number;
+  readonly note?: string | undefined;
+}
+
+interface Work {
+  readonly options: SelectOptions;
   readonly places: readonly Place[];
-}
-
-interface Work extends Ask {
   readonly context: DeadLettersContext;
   readonly log: LogReader;
   readonly terminal: Terminal;
 }
 
-function toPlace(word: string): Place {
-  const place = parsePlace(word);
-  if (place === null) throw new UsageError(`expected <topic>.dead/<partition>/<offset>, not '${word}'`);
+/** A command with the options that select dead letters. */
+const selecting = (name: string, description: string) =>
+  command(name, description)
+    .option('--topic <topic>', 'topic that the dead letters came from')
+    .option('--reason <text>', 'start of the reason')
+    .option('--step <step>', 'step that failed')
+    .option('--json', 'print the result as one JSON line');
+
+/** A command with the options that select dead letters to be settled. */
+const settling = (name: string, description: string) =>
+  selecting(name, description)
+    .argument('[letters...]', 'positions of dead letters')
+    .option('--all', 'all open dead letters')
+    .addOption(
+      new Option('--max <number>', 'maximum number of dead letters')
+        .argParser(wholeNumberFrom(1, LETTERS_MAX))
+        .default(LETTERS_MAX, 'no limit'),
+    );
+
+export const createDeadLettersCommand =
+  (context: DeadLettersContext): CreateCommand =>
+  (terminal) => {
+    const withWork = async <T>(
+      { options, places }: Pick<Work, 'options' | 'places'>,
+      act: (work: Work) => Promise<T>,
+    ): Promise<T> => withLog(await context.openLog(), (log) => act({ options, places, context, log, terminal }));
+    return command('dead-letters', 'list, show, replay and drop dead letters')
+      .addCommand(
+        selecting('list', 'count dead letters by topic, step and reason: open, replayed, dropped').action((options) =>
+          withWork({ options, places: [] }, list),
+        ),
+      )
+      .addCommand(
+        command('show', 'print all contents of dead letters')
+          .argument('<letters...>', 'positions of dead letters')
+          .addHelpText('after', SHOW)
+          .action(async (letters) => endWith(await withWork({ options: {}, places: letters.map(toPlace) }, show))),
+      )
+      .addCommand(
+        settling('replay', 'publish dead letters to the topic they came from')
+          .option('--note <text>', 'a note that is kept with the mark')
+          .addHelpText('after', REPLAY)
+          .action(async (letters, options) => {
+            const places = placesOf(letters, options);
+            endWith(await withWork({ options, places }, (work) => settle({ ...work, options, kind: 'replayed' })));
+          }),
+      )
+      .addCommand(
+        settling('drop', 'mark dead letters that must not be replayed')
+          .requiredOption('--note <text>', 'why they are dropped; it is kept with the mark')
+          .option('--yes', 'without confirmation')
+          .addHelpText('after', DROP)
+          .action(async (letters, options) => {
+            const places = placesOf(letters, options);
+            if (await isConfirmed(EFFECT, options, terminal))
+              return endWith(
+                await withWork({ options, places }, (work) => settle({ ...work, options, kind: 'dropped' })),
+              );
+            terminal.progress('nothing was dropped');
+            endWith(EXIT.failed);
+          }),
+      )
+      .addHelpText('after', ABOUT);
+  };
+
+function toPlace(letter: string): Place {
+  const place = parsePlace(letter);
+  if (place === null) throw new UsageError(`expected <topic>.dead/<partition>/<offset>, not '${letter}'`);
   return place;
 }
 
-/** @throws UsageError for arguments that contradict each other, before anything is opened */
-function check(action: string, { values, places }: Omit<Ask, 'action'>): Ask {
-  const isNarrowed = ['topic', 'reason', 'step'].some((name) => textOf(values, name) !== undefined);
-  if (action === 'list' && places.length > 0) throw new UsageError('list takes options, not letters');
-  if (action === 'show' && places.length === 0) throw new UsageError('show what? name a letter');
-  if (action === 'replay' || action === 'drop') {
-    const ways = [places.length > 0, isNarrowed, values.all === true].filter(Boolean).length;
-    if (ways !== 1) throw new UsageError('name letters, or select by --topic, --reason and --step, or say --all');
-    if (action === 'drop' && textOf(values, 'note') === undefined)
-      throw new UsageError('--note: say why the letters are dropped');
-  }
-  return { action, values, places };
+/** The named dead letters. @throws UsageError unless they are selected in exactly one way, before anything is opened */
+function placesOf(letters: readonly string[], { topic, reason, step, all = false }: SettleCommandOptions): Place[] {
+  const isNarrowed = [topic, reason, step].some((each) => each !== undefined);
+  if ([letters.length > 0, isNarrowed, all].filter(Boolean).length !== 1)
+    throw new UsageError('name dead letters, or select them by --topic, --reason and --step, or with --all');
+  return letters.map(toPlace);
 }
 
 /** Every dead-letter topic, or the requested one. */
-function topicsOf({ values, places, context }: Work): string[] {
+function topicsOf({ options: { topic }, places, context }: Work): string[] {
   const known = Object.values(TOPICS).map(({ name }) => deadLetterTopicOf(context.topicPrefix + name));
   const wanted = new Set(places.map(({ topic }) => topic));
-  const topic = textOf(values, 'topic');
   if (topic !== undefined) wanted.add(deadLetterTopicOf(context.topicPrefix + topic));
   for (const name of wanted)
     if (!known.includes(name)) throw new UsageError(`no dead letters are kept under '${name}'`);
   return wanted.size === 0 ? known : [...wanted];
 }
 
-function selectionOf({ values, places, context }: Work): Selection {
-  const topic = textOf(values, 'topic');
+function selectionOf({ options: { topic, reason, step }, places, context }: Work): Selection {
   return {
     ...(places.length === 0 ? {} : { places }),
     topic: topic === undefined ? undefined : context.topicPrefix + topic,
-    reason: textOf(values, 'reason'),
-    step: textOf(values, 'step'),
+    reason,
+    step,
   };
 }
 
-async function list(work: Work): Promise<ExitCode> {
-  const { log, terminal, values } = work;
+async function list(work: Work): Promise<void> {
+  const { log, terminal, options } = work;
   const groups = await groupLetters(log, topicsOf(work), createIsSelected(selectionOf(work)));
-  if (values.json === true) terminal.result(JSON.stringify(groups));
+  if (options.json === true) terminal.result(JSON.stringify(groups));
   else for (const group of groups) terminal.result(toGroupLine(group));
-  if (groups.length === 0 && values.json !== true) terminal.result('no dead letters');
-  return EXIT.ok;
+  if (groups.length === 0 && options.json !== true) terminal.result('no dead letters');
 }
 
 async function show(work: Work): Promise<ExitCode> {
@@ -171,21 +199,18 @@ async function show(work: Work): Promise<ExitCode> {
       for (const line of await describeLetter(letter, fates.get(place), context)) terminal.result(line);
     }
   }
-  for (const place of open) terminal.progress(`no letter at ${place}`);
+  for (const place of open) terminal.progress(`no dead letter at ${place}`);
   return open.size === 0 ? EXIT.ok : EXIT.failed;
 }
 
 /** Replays or drops the selected letters. */
-async function settle(work: Work): Promise<ExitCode> {
-  const { action, context, log, terminal, values, places } = work;
-  const isReplay = action === 'replay';
+async function settle(
+  work: Work & { readonly options: SettleCommandOptions; readonly kind: Fate['kind'] },
+): Promise<ExitCode> {
+  const { kind, context, log, terminal, options, places } = work;
+  const isReplay = kind === 'replayed';
   const topics = topicsOf(work);
-  const lettersMax = numberOf(values, 'max', { min: 1, max: 1e9, fallback: 1e9 });
-  const fate: Fate = {
-    kind: isReplay ? 'replayed' : 'dropped',
-    atMs: Date.now(),
-    note: textOf(values, 'note') ?? '',
-  };
+  const fate: Fate = { kind, atMs: Date.now(), note: options.note ?? '' };
   const isSelected = createIsSelected(selectionOf(work));
   const publisher = await context.openPublisher(context.topicPrefix + PUBLISHER_NAME);
   try {
@@ -196,18 +221,18 @@ async function settle(work: Work): Promise<ExitCode> {
       // A notice has no record that could be published.
       isSelected: (letter) => isSelected(letter) && !(isReplay && letter.step === NOTICE_STEP),
       fate,
-      lettersMax,
+      lettersMax: options.max,
       onProgress: (count) => terminal.progress(`${count} ${fate.kind}`),
       stop: context.stop,
     });
     const line = `${result.settled} ${fate.kind}, ${result.before} had been settled before`;
-    terminal.result(values.json === true ? JSON.stringify({ fate: fate.kind, ...result }) : line);
+    terminal.result(options.json === true ? JSON.stringify({ fate: fate.kind, ...result }) : line);
     const isComplete = places.length === 0 || result.settled + result.before === places.length;
     if (!isComplete)
       terminal.progress(
         isReplay
-          ? 'not every named letter was replayed: retention may have deleted it, and notices (step index) are only dropped'
-          : 'not every named letter exists: retention may have deleted it',
+          ? 'not every named dead letter was replayed: retention may have deleted it, and notices (step index) can only be dropped'
+          : 'not every named dead letter exists: retention may have deleted it',
       );
     return isComplete ? EXIT.ok : EXIT.failed;
   } finally {

@@ -1,40 +1,35 @@
 import { askClickHouse, type ClickHouseAccount, createQueryRows, type QueryRows } from '@playline/stores';
 import { awaitClickHouse } from '../await-store.ts';
-import { type Command, EXIT, parseOptions } from '../command.ts';
+import { type CreateCommand, command } from '../command.ts';
 import { awaitInserts, findDifferences, listSpans, ofIdentities, type Span } from '../derive/drift.ts';
 
-const HELP = `usage: operator derive          (npm run derive)
+const HELP = `
+The tables are identity_days and identities, from which persons, person_days and timelines are read. Missing rows are
+added, and rows of no event are deleted. npm run verify shows whether there is anything to do. May run beside writers and
+erasures, and can be interrupted and repeated.
 
-Makes the tables that follow from events say what events say: identity_days and identities, which persons, person_days and
-timelines are read from. What is missing is filled in; what no event says is taken away. npm run verify tells whether there
-is anything to do. May run beside writers and erasures, and be ended and begun again at any time.
-
-Needs CLICKHOUSE_URL with an account that may write, or a stack that runs here (.playline/stack.json).
-
-Exit code: 0 done, 1 it failed, 2 wrong words, 3 ClickHouse does not answer.`;
+Needs CLICKHOUSE_URL with an account that may write, or a stack that runs here (.playline/stack.json).`;
 
 /** Enough to derive a part of a table. */
 const STATEMENT_MAX_MS = 3_600_000;
 
-export function createDeriveCommand({ clickhouse }: { readonly clickhouse: () => ClickHouseAccount }): Command {
-  return {
-    name: 'derive',
-    summary: 'make the tables that follow from events anew where they differ from them',
-    help: HELP,
-    async run(args, terminal) {
-      parseOptions(args, {});
-      const account = clickhouse();
-      const query = createQueryRows(account);
-      await awaitClickHouse(query);
-      const run = (statement: string) => runStatement(account, statement);
-      const mended = await mendDerived({ query, run, onProgress: terminal.progress });
-      terminal.result(
-        mended === 0 ? 'nothing to do: all that is derived says what events say' : `${mended} rows were derived again`,
-      );
-      return EXIT.ok;
-    },
-  };
-}
+export const createDeriveCommand =
+  ({ clickhouse }: { readonly clickhouse: () => ClickHouseAccount }): CreateCommand =>
+  (terminal) =>
+    command('derive', 'repair the tables that follow from events where they differ from events')
+      .addHelpText('after', HELP)
+      .action(async () => {
+        const account = clickhouse();
+        const query = createQueryRows(account);
+        await awaitClickHouse(query);
+        const run = (statement: string) => runStatement(account, statement);
+        const repaired = await repairDerived({ query, run, onProgress: terminal.progress });
+        terminal.result(
+          repaired === 0
+            ? 'nothing to do: the derived tables agree with the events'
+            : `${repaired} rows were derived again`,
+        );
+      });
 
 async function runStatement(account: ClickHouseAccount, statement: string): Promise<void> {
   const settings = {
@@ -46,7 +41,7 @@ async function runStatement(account: ClickHouseAccount, statement: string): Prom
   await response.text();
 }
 
-interface MendOptions {
+interface RepairOptions {
   readonly query: QueryRows;
   /** Runs a statement to its end. */
   readonly run: (statement: string) => Promise<void>;
@@ -62,23 +57,23 @@ const ROUNDS_MAX = 10_000;
  * @returns rows that were missing or unfounded
  * @throws Error when a part stays different
  */
-async function mendDerived({ query, run, onProgress }: MendOptions): Promise<number> {
-  let mended = 0;
+async function repairDerived({ query, run, onProgress }: RepairOptions): Promise<number> {
+  let repaired = 0;
   for (const span of await listSpans(query)) {
     onProgress(`comparing ${span.name} with events`);
-    mended += await mendSpan({ query, run, onProgress }, span);
+    repaired += await repairSpan({ query, run, onProgress }, span);
   }
-  return mended;
+  return repaired;
 }
 
-async function mendSpan({ query, run, onProgress }: MendOptions, span: Span): Promise<number> {
+async function repairSpan({ query, run, onProgress }: RepairOptions, span: Span): Promise<number> {
   const { table, where, derived, name } = span;
-  let mended = 0;
+  let repaired = 0;
   for (let round = 1; round <= ROUNDS_MAX; round++) {
     const { found, rows } = await findDifferences(query, span);
-    if (found.length === 0) return mended;
+    if (found.length === 0) return repaired;
     onProgress(`${name}: ${rows} rows differ from events`);
-    mended = Math.max(mended, rows);
+    repaired = Math.max(repaired, rows);
     const unfounded = found.filter(({ kind }) => kind === 'unfounded');
     if (unfounded.length === 0) {
       await run(`INSERT INTO ${table.name} SELECT * FROM ${derived}`);

@@ -1,6 +1,6 @@
 import type { Readable } from 'node:stream';
 import type { Addresses } from '../addresses.ts';
-import type { Command } from '../command.ts';
+import type { CreateCommand } from '../command.ts';
 import type { ImportSources } from '../import/import-way.ts';
 import type { LogOpeners, StoreOpeners } from '../store-openers.ts';
 import { createChainCommand } from './chain.ts';
@@ -35,7 +35,7 @@ export function createImportSources(stores: ImportOpeners, topicPrefix: string):
 export function createFeedCommands(
   stores: ImportOpeners & Pick<StoreOpeners, 'openPublisher' | 'createNode'>,
   { addresses, topicPrefix, stop, folder, stdin, stdout }: FeedCommandsContext,
-): Command[] {
+): CreateCommand[] {
   const { openPublisher, createNode } = stores;
   const writeOut = (text: string) =>
     new Promise<void>((resolve, reject) => {
@@ -59,5 +59,5 @@ export function createFeedCommands(
 /** The fault to report when the reader of a pipe has ended, as `head` does. */
 function toOutputFault(fault: Error): Error {
   const hasEnded = (fault as NodeJS.ErrnoException).code === 'EPIPE';
-  return hasEnded ? new Error('whoever read the copy from standard output has ended') : fault;
+  return hasEnded ? new Error('the reader of standard output has ended') : fault;
 }

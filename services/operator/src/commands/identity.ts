@@ -1,19 +1,13 @@
+import { Option } from '@commander-js/extra-typings';
 import { IDENTITY_KINDS } from '@playline/contracts';
 import { GROUPS } from '@playline/runtime';
-import {
-  type Command,
-  EXIT,
-  type ExitCode,
-  parseOptions,
-  type Terminal,
-  textOf,
-  type Values,
-  wordOf,
-} from '../command.ts';
+import { type CreateCommand, command, endWith, numberFrom, type Terminal, wholeNumberFrom } from '../command.ts';
+import { hidingArguments, querySecondsOption } from '../identity/question.ts';
 import { members, resolve } from '../identity/resolve.ts';
-import { suspects } from '../identity/suspects.ts';
+import { environmentOption, idHelp, keyHelp, projectOption, subjectCommand } from '../identity/subject.ts';
+import { listSuspects, ruleOn } from '../identity/suspects.ts';
 import { type UnlinkContext, unlink } from '../identity/unlink.ts';
-import { why } from '../identity/why.ts';
+import { LINKS_MAX, why } from '../identity/why.ts';
 import { assertNew } from '../rebuild/assert-new.ts';
 import { type RebuiltIdentity, rebuildIdentity } from '../rebuild/rebuild-identity.ts';
 import { type StoresContext, withPeople, withStores } from '../rebuild/with-stores.ts';
@@ -23,118 +17,164 @@ export interface IdentityContext extends StoresContext, UnlinkContext {
   readonly generation: number;
 }
 
-const HELP = `usage: operator identity resolve --environment E (--kind K --id ID | --key HEX)
-       operator identity members …as resolve… [--raw]
-       operator identity why     …as resolve… [--other-kind K --other-id ID | --other-key HEX] [--limit 50]
-       operator identity unlink  …as resolve, several times… [--yes] [--wait-seconds 30]
-       operator identity suspects list  --environment E
-       operator identity suspects allow|block …as resolve… [--yes] [--wait-seconds 30]
-       operator identity init
-       operator identity rebuild [options]          (npm run identity -- …)
+const json = () => new Option('--json', 'print results as JSON, one per line');
+const yes = () => new Option('--yes', 'without confirmation');
+const waitSeconds = () =>
+  new Option('--wait-seconds <number>', 'how long to wait for the decision of the linkers, at most 600')
+    .argParser(numberFrom(1, 600))
+    .default(30);
 
-  resolve   which person an identity belongs to now, as Redis has it, and whether the tables say the same. One that nobody
-            has linked is a person of its own
-  members   every identity of that person: key, kind, time of its first link
-            --raw   also the ids that clients sent, where events still have them. They are personal data
-  why       the messages that asked for links of anybody of that person, in the order of the log, what became of each and
-            why: time, both sides, message, trace, place of the link fact (generation/partition/offset and step).
-            With a second identity: the chain of links from one to the other, or, of two persons, what was asked between
-            the two
-            --limit 50          the newest so many, 10000 at most
+/** Collects an option that may be given several times. */
+const several = <const F extends string>(flags: F, description: string) =>
+  new Option(flags, `${description}; may be repeated`).argParser(
+    (value: string, before: string[] | undefined): string[] | undefined => [...(before ?? []), value],
+  );
 
-  --environment production, development, or the id of an environment as tables have it: demo-production
-  --project demo
-  --kind        ${IDENTITY_KINDS.join(', ')}
-  --id          as clients send it. It goes into no message of ours but the answer; your shell may remember it
-  --key         identity key, 32 hexadecimal digits, as in tables; needs no pepper
-  --query-seconds 30   for why and members --raw: a question to the tables that takes longer is given up
-  --json        JSON: of resolve one object, else one a line
+const ABOUT = `
+An identity is named by --kind and --id, or by --key. Needs REDIS_URL, IDENTITY_PEPPER for --id, and what each command
+names; or a stack that runs here (.playline/stack.json).
 
-These three only read. unlink writes:
+Exit codes: 0 done, 1 failed or nothing was changed, 2 wrong arguments or a missing setting, 3 a store does not answer,
+Redis is not complete, or the linkers did not decide in time, 4 init was refused because Redis has lost its data.`;
 
-  unlink    splits identities off that were wrongly merged with the rest of their person: they become one person of their
-            own, or stand alone. Shows who leaves and who stays, asks, and waits for the linkers' decision. Messages up to now
-            do not join the two again, also after a rebuild; later ones may. Events keep their place: queries show the split
-            --kind K --id ID --kind K2 --id ID2 …, one --kind for all ids, --key HEX …
-            --yes               without asking
-            --wait-seconds 30   for the decision, 600 at most. It is decided all the same when that takes longer: while an
-                                erasure holds the person it waits
+const RESOLVE = `
+Needs CLICKHOUSE_URL with its account. Costs two lookups in Redis and one granule of identity_overrides.`;
 
-resolve and members cost Redis two look-ups, and resolve a granule of identity_overrides. why reads the keys of every decision of the environment, since identity_links is in the order of the log: 33 MB and 30 ms for a
-million decisions, a second for a person of a thousand identities. members --raw looks through the keys of the events: 60
-MB and half a second for two million.
+const MEMBERS = `
+With --raw it needs CLICKHOUSE_URL with its account and reads the keys of the events: 60 MB and half a second for two
+million.`;
 
-  suspects  ids that have linked more than 20 anonymous ids within 24 hours, as only a placeholder does. They are held:
-            further links of them are refused (reason suspect) until you rule. members --key shows what they have linked
-            list    held, allowed and blocked ids by key
-            allow   the id may link further; its refused links are decided again
-            block   the id links nobody any more; identities that it has linked stay together: split them with unlink
+const WHY = `
+Shows the links in the order of the log: time, both sides, outcome and reason, message, trace, and the position of the
+link fact (generation/partition/offset and step). With a second identity: the chain of links from one to the other, or,
+between two persons, the links that were requested between them.
 
-  init      mints the epoch of the identity graph in Redis, for a new deployment; safe to repeat. Refused where there is
-            none and log or tables hold data: that Redis has lost what it held, and is rebuilt, not declared new
-  rebuild   puts back what an emptied Redis held: fences, graph, consents, holds; the epoch last, so that linkers and
-            gateways refuse until all is there. Nothing else need be stopped. Killed half-way it is simply run again.
-            Refused while there is an epoch: the graph is whole and in use then
+Needs CLICKHOUSE_URL with its account. Reads the keys of all decisions of the environment: 33 MB and 30 ms for a million
+decisions, a second for a person with a thousand identities.`;
 
-  --linker-group ${GROUPS.linker}   consumer group of the linkers
-  --writer-group ${GROUPS.writer}      consumer group of the event writer
-  --decide-again                   rebuild although the linkers have never committed anything
-  --json                           the result as one JSON line
+const UNLINK = `
+The identities become one person of their own. Shows which identities leave and which stay, asks for confirmation, and
+waits for the decision of the linkers, which comes later if an erasure holds the person. Messages up to now do not join
+the two again, also after a rebuild; later ones may. Events are not moved: queries show the split.
 
-Access keys are no part of it: npm run keys -- rebuild, or npm run rebuild for everything.
-resolve, members and why need REDIS_URL, CLICKHOUSE_URL with its account (members for --raw alone), and IDENTITY_PEPPER for
---id; unlink needs REDIS_URL, KAFKA_BROKERS, SCHEMA_REGISTRY_URL, and IDENTITY_PEPPER for --id; init needs REDIS_URL, and asks log and tables where it knows them; rebuild needs REDIS_URL, KAFKA_BROKERS,
-SCHEMA_REGISTRY_URL, CLICKHOUSE_URL with its account, and LINK_TOPIC_GENERATION where the linkers have one; or a stack that
-runs here (.playline/stack.json).
+Give one --kind for each --id, or one for all. Also needs KAFKA_BROKERS and SCHEMA_REGISTRY_URL.`;
 
-Exit code: 0 done, 1 it failed, or nothing was split, 2 wrong words, or a setting is missing, 3 a store does not answer,
-Redis is not whole, or an unlink was not decided in time, 4 init is refused because Redis has lost what it held.`;
+const SUSPECTS = `
+An id that links more than 20 anonymous ids within 24 hours is held, as only a placeholder does that: its further links
+are refused (reason suspect) until an operator decides. identity members --key shows what it has linked.`;
 
-/** Options of `rebuild`. */
-export const REBUILD_OPTIONS = {
-  'linker-group': { type: 'string', default: GROUPS.linker },
-  'writer-group': { type: 'string', default: GROUPS.writer },
-  'decide-again': { type: 'boolean', default: false },
-  json: { type: 'boolean', default: false },
-} as const;
+const REBUILD = `
+Restores fences, graph, consents and holds, and writes the epoch last: until then linkers and gateways refuse. Nothing
+else must be stopped, and an interrupted rebuild can be repeated. Refused while there is an epoch, because the graph is
+then complete and in use. Access keys are not part of it: npm run keys -- rebuild, or npm run rebuild for everything.
 
-type Word = (context: IdentityContext, args: readonly string[], terminal: Terminal) => Promise<ExitCode>;
+Needs KAFKA_BROKERS, SCHEMA_REGISTRY_URL, CLICKHOUSE_URL with its account, and LINK_TOPIC_GENERATION if the linkers have
+one.`;
 
-/** An action that succeeds unless it throws. */
-const always =
-  (work: (...given: Parameters<Word>) => Promise<void>): Word =>
-  async (...given) => {
-    await work(...given);
-    return EXIT.ok;
+export const createIdentityCommand =
+  (context: IdentityContext): CreateCommand =>
+  (terminal) => {
+    const identity = command(
+      'identity',
+      'show who is one person and why, split a wrong merge, set up or rebuild the graph',
+    )
+      .addCommand(
+        subjectCommand('resolve', 'show the person of an identity in Redis, and whether the tables agree')
+          .addOption(json())
+          .addHelpText('after', RESOLVE)
+          .action((options) => resolve(context, options, terminal)),
+      )
+      .addCommand(
+        subjectCommand('members', 'list all identities of a person: key, kind and time of the first link')
+          .option('--raw', 'also the ids that clients sent, if events have them; they are personal data')
+          .addOption(querySecondsOption())
+          .addOption(json())
+          .addHelpText('after', MEMBERS)
+          .action((options) => members(context, options, terminal)),
+      )
+      .addCommand(createWhy(context, terminal))
+      .addCommand(createUnlink(context, terminal))
+      .addCommand(
+        command('init', 'create the epoch of the identity graph in Redis, for a new deployment')
+          .addHelpText(
+            'after',
+            '\nSafe to repeat. Refused if log or tables have data but Redis has no epoch: rebuild it.',
+          )
+          .action(() => init(context, terminal)),
+      )
+      .addCommand(
+        rebuildCommand('rebuild', 'restore the identity graph of an emptied Redis')
+          .addHelpText('after', REBUILD)
+          .action((options) => rebuild(context, options, terminal)),
+      )
+      .addCommand(createSuspects(context, terminal))
+      .addHelpText('after', ABOUT);
+    return hidingArguments(identity);
   };
 
-const WORDS: Readonly<Record<string, Word>> = {
-  resolve: always(resolve),
-  members: always(members),
-  why: always(why),
-  unlink,
-  init: always((context, args, terminal) => {
-    parseOptions(args, REBUILD_OPTIONS, 1);
-    return init(context, terminal);
-  }),
-  rebuild: always((context, args, terminal) =>
-    rebuild(context, parseOptions(args, REBUILD_OPTIONS, 1).values, terminal),
-  ),
-  suspects,
-};
+const createWhy = (context: IdentityContext, terminal: Terminal) =>
+  subjectCommand('why', 'list the links that were requested for a person, and their outcomes')
+    .addOption(new Option('--other-kind <kind>', 'kind of a second id').choices(IDENTITY_KINDS))
+    .option('--other-id <id>', 'second id')
+    .option('--other-key <hex>', 'second identity key')
+    .addOption(
+      new Option('--limit <number>', `links to show, the newest ones, at most ${LINKS_MAX}`)
+        .argParser(wholeNumberFrom(1, LINKS_MAX))
+        .default(50),
+    )
+    .addOption(querySecondsOption())
+    .addOption(json())
+    .addHelpText('after', WHY)
+    .action((options) => why(context, options, terminal));
 
-export function createIdentityCommand(context: IdentityContext): Command {
-  const run = async (args: readonly string[], terminal: Terminal): Promise<ExitCode> => {
-    const [name = ''] = args;
-    const word = wordOf(WORDS, name);
-    return word(context, args, terminal);
-  };
-  return {
-    name: 'identity',
-    summary: 'who is one person, and why; split a wrong merge; set up or rebuild the graph',
-    help: HELP,
-    run,
-  };
+const createUnlink = (context: IdentityContext, terminal: Terminal) =>
+  command('unlink', 'split identities from a person with whom they were wrongly merged')
+    .addOption(environmentOption().makeOptionMandatory())
+    .addOption(projectOption())
+    .addOption(several('--kind <kind>', `kind of an id: ${IDENTITY_KINDS.join(', ')}`))
+    .addOption(several('--id <id>', idHelp))
+    .addOption(several('--key <hex>', keyHelp))
+    .addOption(waitSeconds())
+    .addOption(yes())
+    .addOption(json())
+    .addHelpText('after', UNLINK)
+    .action(async (options) => endWith(await unlink(context, options, terminal)));
+
+function createSuspects(context: IdentityContext, terminal: Terminal) {
+  const ruling = (verdict: 'allow' | 'block', description: string) =>
+    subjectCommand(verdict, description)
+      .addOption(waitSeconds())
+      .addOption(querySecondsOption())
+      .addOption(yes())
+      .addOption(json())
+      .action(async (options) => endWith(await ruleOn(context, { ...options, verdict }, terminal)));
+  const suspects = command('suspects', 'list, allow and block ids that link too many anonymous ids')
+    .addCommand(
+      command('list', 'list held, allowed and blocked ids by key')
+        .addOption(environmentOption().makeOptionMandatory())
+        .addOption(projectOption())
+        .addOption(json())
+        .action((options) => listSuspects(context, options, terminal)),
+    )
+    .addCommand(ruling('allow', 'let an id link again, and decide its refused links again'))
+    .addCommand(ruling('block', 'let an id link no more identities; those it has linked stay together'))
+    .addHelpText('after', SUSPECTS);
+  return hidingArguments(suspects);
+}
+
+/** A command with the options of a rebuild. */
+export const rebuildCommand = (name: string, description: string) =>
+  command(name, description)
+    .option('--linker-group <name>', 'consumer group of the linkers', GROUPS.linker)
+    .option('--writer-group <name>', 'consumer group of the event writer', GROUPS.writer)
+    .option('--decide-again', 'rebuild although the linkers have never committed an offset')
+    .addOption(json());
+
+export interface RebuildOptions {
+  readonly linkerGroup: string;
+  readonly writerGroup: string;
+  readonly decideAgain?: boolean | undefined;
+  readonly json?: boolean | undefined;
 }
 
 async function init(context: IdentityContext, terminal: Terminal): Promise<void> {
@@ -144,15 +184,13 @@ async function init(context: IdentityContext, terminal: Terminal): Promise<void>
   });
 }
 
-async function rebuild(context: IdentityContext, values: Values, terminal: Terminal): Promise<void> {
-  const { generation } = context;
-  const linkerGroup = textOf(values, 'linker-group') ?? REBUILD_OPTIONS['linker-group'].default;
-  const writerGroup = textOf(values, 'writer-group') ?? REBUILD_OPTIONS['writer-group'].default;
-  const progress = { linkerGroup, generation, decideAgain: values['decide-again'] === true };
+export async function rebuild(context: IdentityContext, options: RebuildOptions, terminal: Terminal): Promise<void> {
+  const { linkerGroup, writerGroup, decideAgain = false } = options;
+  const progress = { linkerGroup, generation: context.generation, decideAgain };
   const rebuilt = await withStores(context, { writerGroup, onProgress: terminal.progress }, (sources, people) =>
     rebuildIdentity(sources, people, progress),
   );
-  for (const line of values.json === true ? [JSON.stringify(rebuilt)] : toLines(rebuilt)) terminal.result(line);
+  for (const line of options.json === true ? [JSON.stringify(rebuilt)] : toLines(rebuilt)) terminal.result(line);
 }
 
 function toLines({ graph, consents, holds, epoch }: RebuiltIdentity): string[] {
@@ -160,8 +198,8 @@ function toLines({ graph, consents, holds, epoch }: RebuiltIdentity): string[] {
   return [
     `fences      ${fences} set`,
     `identities  ${fromTable} from the table, ${fromLog} from ${decisions} later decisions of the log, ${erased} erased left out`,
-    `unlinks     ${unlinkSides} sides on which identities stood`,
-    `links       ${partitions} partitions go on behind what their linkers committed`,
+    `unlinks     ${unlinkSides} sides of identities`,
+    `links       ${partitions} partitions resume after the commits of their linkers`,
     `consents    ${consents.applied + consents.superseded} changes read, ${consents.fenced} of them erased`,
     `holds       ${holds} erasures in progress`,
     `epoch       ${epoch}`,

@@ -6,7 +6,7 @@ import { createImportCommand } from './import.ts';
 
 async function run(...words: string[]) {
   const nowhere = () => {
-    throw new Error('nobody asks');
+    throw new Error('not opened in this test');
   };
   const command = createImportCommand({
     openLog: nowhere,
@@ -25,23 +25,21 @@ describe('the arguments of import', () => {
   const topic = ['--topic', 'chain.activities.v1'];
 
   it.each([
-    ['no topic', ['-'], '--topic: expected chain.activities.v1 or chain.tokens.v1'],
-    ['another topic', ['--topic', 'audience.messages.v1', '-'], '--topic: expected'],
-    ['no file', topic, 'name a file, or -'],
+    ['no topic', ['-'], "required option '--topic <topic>' not specified"],
+    [
+      'another topic',
+      ['--topic', 'audience.messages.v1', '-'],
+      'Allowed choices are chain.activities.v1, chain.tokens.v1',
+    ],
+    ['no file', topic, "missing required argument 'file'"],
     ['a file that is not there', [...topic, 'none.ndjson'], 'there is no file /nowhere/none.ndjson'],
-    ['two files', [...topic, 'a', 'b'], "unexpected word 'b'"],
+    ['two files', [...topic, 'a', 'b'], 'too many arguments'],
     ['a chain that is no name', [...topic, '-', '--chain', 'Démo'], '--chain: expected'],
-    ['an unknown option', [...topic, '-', '--fast'], "Unknown option '--fast'"],
+    ['an unknown option', [...topic, '-', '--fast'], "unknown option '--fast'"],
   ])('%s: exit code 2, and nothing is opened', async (_name, words, sentence) => {
     const { code, results, progress } = await run(...words);
     expect({ code, results }).toEqual({ code: EXIT.usage, results: [] });
     expect(progress).toContain(sentence);
-    expect(progress).toContain('usage: operator import');
-  });
-
-  it('--help lists every option', async () => {
-    const { code, results } = await run('--help');
-    expect(code).toBe(EXIT.ok);
-    for (const name of ['topic', 'chain', 'writer-group', 'json']) expect(results[0]).toContain(`--${name}`);
+    expect(progress).toContain('(see npm run import -- --help)');
   });
 });

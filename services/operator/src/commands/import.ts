@@ -1,16 +1,9 @@
 import { resolve } from 'node:path';
 import type { Readable } from 'node:stream';
+import { Option } from '@commander-js/extra-typings';
 import { isChainName } from '@playline/contracts';
-import {
-  type Command,
-  choiceOf,
-  EXIT,
-  type ExitCode,
-  parseOptions,
-  type Terminal,
-  textOf,
-  UsageError,
-} from '../command.ts';
+import { GROUPS } from '@playline/runtime';
+import { type CreateCommand, command, EXIT, endWith, type Terminal, UsageError } from '../command.ts';
 import type { Imported } from '../import/import-lines.ts';
 import { type ImportSources, openImportWay } from '../import/import-way.ts';
 import { type LineSource, openLineSource } from '../import/lines.ts';
@@ -25,31 +18,16 @@ export interface ImportContext extends ImportSources {
   readonly stop: AbortSignal;
 }
 
-const HELP = `usage: operator import --topic chain.activities.v1|chain.tokens.v1 FILE|- [options]
-                                          (npm run import -- --topic … FILE)
+const HELP = `
+Each line is JSON as the chain API shows it, except that chain is the name of the chain and updated_at is absent. All
+lines are checked before the first is published. A wrong line is reported with its number and does not affect the others.
 
-Publishes activities or tokens of chains from lines of JSON, each as the chain interface shows it, but that chain is the
-name of the chain and updated_at is absent. - reads standard input.
+An interrupted import can be repeated: of several lines about one activity or token the last one counts, and it is
+published only if it differs from what is stored.
 
-Each line is looked at before the first is published; a line that is wrong is told with its number and all that is wrong
-with it, and the others go on. It can be repeated, also after it was killed: of several lines about one activity or token
-the last one counts, and it is published unless what stands says the same.
+Exit codes: 0 all lines are in the log, 1 a line was refused, or the import was interrupted, 2 wrong arguments, 3 a store
+does not answer.`;
 
-  --topic                  where the lines go
-  --chain NAME             a line about another chain is wrong
-  --writer-group NAME      consumer group of the activity writer (activity-writer)
-  --json                   the result as one JSON line
-
-Exit code: 0 all lines stand in the log, 1 a line was refused, or it ended early; 2 wrong words, 3 a store does not
-answer.`;
-
-const text = { type: 'string' } as const;
-const OPTIONS = {
-  topic: text,
-  chain: text,
-  'writer-group': text,
-  json: { type: 'boolean', default: false },
-} as const;
 /** Maximum number of refused lines shown for one import; more would hide the first ones. */
 const REFUSALS_SHOWN_MAX = 1_000;
 
@@ -62,30 +40,33 @@ interface Work {
 }
 
 /** `import`: writes activities and tokens to the log. */
-export function createImportCommand(context: ImportContext): Command {
-  const run = async (args: readonly string[], terminal: Terminal): Promise<ExitCode> => {
-    const { values, words } = parseOptions(args, OPTIONS, 1);
-    const choices = [ACTIVITIES.topic.name, TOKENS.topic.name];
-    const topic = choiceOf(values, 'topic', { choices });
-    const chain = textOf(values, 'chain') ?? null;
-    if (chain !== null && !isChainName(chain)) throw new UsageError('--chain: expected the name of a chain');
-    const [word] = words;
-    if (word === undefined) throw new UsageError('import what? name a file, or - for standard input');
-    const path = word === '-' ? null : resolve(context.folder, word);
-    const source = await openLineSource(path, context);
-    try {
-      const writerGroup = textOf(values, 'writer-group') ?? 'activity-writer';
-      const work = { context, terminal, source, chain, writerGroup };
-      const imported = await (topic === TOKENS.topic.name ? importOf(TOKENS, work) : importOf(ACTIVITIES, work));
-      terminal.result(values.json === true ? JSON.stringify(imported) : toLine(imported));
-      if (context.stop.aborted) terminal.progress('ended early: run it again to go on');
-      return imported.refused > 0 || context.stop.aborted ? EXIT.failed : EXIT.ok;
-    } finally {
-      await source.close();
-    }
-  };
-  return { name: 'import', summary: 'publish activities and tokens of chains from a file', help: HELP, run };
-}
+export const createImportCommand =
+  (context: ImportContext): CreateCommand =>
+  (terminal) =>
+    command('import', 'publish activities or tokens of chains from a file of JSON lines')
+      .argument('<file>', 'the file, or - for standard input')
+      .addOption(
+        new Option('--topic <topic>', 'topic of the lines')
+          .choices([ACTIVITIES.topic.name, TOKENS.topic.name])
+          .makeOptionMandatory(),
+      )
+      .option('--chain <name>', 'refuse lines about other chains')
+      .option('--writer-group <name>', 'consumer group of the activity writer', GROUPS.activityWriter)
+      .option('--json', 'print the result as one JSON line')
+      .addHelpText('after', HELP)
+      .action(async (file, { topic, chain = null, writerGroup, json = false }) => {
+        if (chain !== null && !isChainName(chain)) throw new UsageError('--chain: expected the name of a chain');
+        const source = await openLineSource(file === '-' ? null : resolve(context.folder, file), context);
+        try {
+          const work = { context, terminal, source, chain, writerGroup };
+          const imported = await (topic === TOKENS.topic.name ? importOf(TOKENS, work) : importOf(ACTIVITIES, work));
+          terminal.result(json ? JSON.stringify(imported) : toLine(imported));
+          if (context.stop.aborted) terminal.progress('interrupted: run it again to continue');
+          endWith(imported.refused > 0 || context.stop.aborted ? EXIT.failed : EXIT.ok);
+        } finally {
+          await source.close();
+        }
+      });
 
 async function importOf<R, Row extends ImportedRow>(subject: ImportSubject<R, Row>, work: Work): Promise<Imported> {
   const { context, terminal, source, chain, writerGroup } = work;
@@ -96,7 +77,7 @@ async function importOf<R, Row extends ImportedRow>(subject: ImportSubject<R, Ro
       chain,
       lines: source.read,
       tail: await way.readTail(),
-      onRefused: createTellRefused(terminal),
+      onRefused: createReportRefused(terminal),
       onProgress: createProgress(terminal),
       stop: context.stop,
     });
@@ -105,18 +86,18 @@ async function importOf<R, Row extends ImportedRow>(subject: ImportSubject<R, Ro
   }
 }
 
-function createTellRefused({ progress }: Terminal) {
+function createReportRefused({ progress }: Terminal) {
   let shown = 0;
   return (number: number, faults: readonly string[]) => {
     shown++;
     if (shown <= REFUSALS_SHOWN_MAX) progress(`line ${number}: ${faults.join('; ')}`);
-    if (shown === REFUSALS_SHOWN_MAX) progress('lines that are refused from here on are counted, and not told');
+    if (shown === REFUSALS_SHOWN_MAX) progress('further refused lines are counted, and not shown');
   };
 }
 
 function toLine({ lines, published, standing, superseded, refused }: Imported): string {
   return (
-    `${lines} lines: ${published} published, ${standing} say what stands already, ` +
-    `${superseded} followed by a later line about the same, ${refused} refused`
+    `${lines} lines: ${published} published, ${standing} unchanged, ` +
+    `${superseded} replaced by a later line, ${refused} refused`
   );
 }

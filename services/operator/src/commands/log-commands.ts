@@ -1,6 +1,6 @@
 import type { Addresses } from '../addresses.ts';
 import type { Schemas } from '../await-schema.ts';
-import type { Command } from '../command.ts';
+import type { CreateCommand } from '../command.ts';
 import type { LogOpeners, StoreOpeners } from '../store-openers.ts';
 import { createDeadLettersCommand } from './dead-letters.ts';
 import { createDeriveCommand } from './derive.ts';
@@ -32,7 +32,7 @@ export function createLogSources({ openLog, createSchemas }: LogOpeners) {
 export function createLogCommands(
   stores: LogOpeners & Pick<StoreOpeners, 'openOffsets' | 'openPublisher' | 'openErasureRecords' | 'openPeople'>,
   { addresses, topicPrefix, stop }: LogCommandsContext,
-): Command[] {
+): CreateCommand[] {
   const { openOffsets, openPublisher, openErasureRecords: openRecords, openPeople } = stores;
   const shared = { topicPrefix, ...createLogSources(stores) };
   return [

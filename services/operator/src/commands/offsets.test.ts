@@ -73,10 +73,10 @@ describe('the command about offsets', () => {
     const { run, decided } = openBench([intact, replaced]);
     const { code, text } = await run('accept', ...AT, '2');
     expect(code).toBe(0);
-    expect(text).toContain('Reading goes on at 50');
+    expect(text).toContain('Reading continues at 50');
     expect(decided).toMatchObject([{ group: 'writer', partition: 2, decision: { from: 50 } }]);
     const after = openBench([{ ...replaced, decision: decided[0]!.decision }]);
-    expect((await after.run('list', '--group', 'writer')).text).toContain('decided: its consumer goes on at 50');
+    expect((await after.run('list', '--group', 'writer')).text).toContain('decided: its consumer continues at 50');
   });
 
   it('skips no record unless told to', async () => {
@@ -84,7 +84,7 @@ describe('the command about offsets', () => {
     const asked = ['accept', ...AT, '2', '--from', 'end'];
     const refused = await run(...asked);
     expect(refused.code).toBe(1);
-    expect(refused.text).toContain('AND NOBODY WILL');
+    expect(refused.text).toContain('NEVER WILL BE');
     expect(decided).toEqual([]);
     expect((await run(...asked, '--yes')).code).toBe(0);
     expect(decided).toMatchObject([{ decision: { from: 90 } }]);
@@ -98,7 +98,7 @@ describe('the command about offsets', () => {
     const refused = await run('accept', ...AT, '1', '--from', '80');
     expect(refused.code).toBe(1);
     expect(refused.text).toContain(
-      'Offsets 10 to 79 may hold records that nobody has read, AND NOBODY WILL: these 70 offsets',
+      'Offsets 10 to 79 may hold records that were not read and NEVER WILL BE: these 70 offsets',
     );
     expect(decided).toEqual([]);
     expect((await run('accept', ...AT, '1')).code).toBe(0);
@@ -112,12 +112,12 @@ describe('the command about offsets', () => {
     const asked = await run(...rewind);
     expect(asked.code).toBe(1);
     expect(asked.text).toContain('Offsets 20 to 79 are read again.');
-    expect(asked.text).toContain('say --yes');
+    expect(asked.text).toContain('use --yes');
     expect(moved).toEqual([]);
     expect((await run(...rewind, '--yes')).code).toBe(0);
     const forward = await run('accept', ...AT, '1', '--from', '85', '--yes');
     expect(forward.text).toContain(
-      'Offsets 80 to 84 hold records that nobody has read, AND NOBODY WILL: these 5 offsets',
+      'Offsets 80 to 84 hold records that were not read and NEVER WILL BE: these 5 offsets',
     );
     expect(moved).toEqual([
       { partition: 1, from: 20 },

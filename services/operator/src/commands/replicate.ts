@@ -1,20 +1,10 @@
 import { resolve } from 'node:path';
+import { Option } from '@commander-js/extra-typings';
 import { isChainName } from '@playline/contracts';
 import { type ClickHouseAccount, pauseOrThrow } from '@playline/stores';
 import type { Addresses } from '../addresses.ts';
 import { findChainUrl } from '../chain-url.ts';
-import {
-  type Command,
-  choiceOf,
-  EXIT,
-  type ExitCode,
-  numberOf,
-  parseOptions,
-  type Terminal,
-  textOf,
-  UsageError,
-  type Values,
-} from '../command.ts';
+import { type CreateCommand, command, numberFrom, type Terminal, UsageError, wholeNumberFrom } from '../command.ts';
 import { createProgress } from '../progress.ts';
 import { createReadHistory } from '../replicate/history.ts';
 import {
@@ -38,46 +28,24 @@ export interface ReplicateContext {
   readonly stop: AbortSignal;
 }
 
-const HELP = `usage: operator replicate --chain NAME --to file|clickhouse|stdout [options]
-                                          (npm run replicate -- --chain NAME …)
+const HELP = `
+Copies up to the end of the history, and continues from the state file when it is run again. An interrupted copy loses
+nothing: a page is written before its cursor is saved.
 
-Copies the history of activities of a chain over HTTP, up to its end, and goes on where it was when it is run again.
-Killed at any moment it loses nothing: a page is written before its cursor is noted in the state file.
+Targets:
+  file        one line of JSON for each version; of several about one id the latest updated_at applies
+  clickhouse  a table of CLICKHOUSE_URL or of the stack, created if it is missing; read it with FINAL
+  stdout      as file; without --state it starts from the beginning, with it a page may be written twice after a kill
 
-  --url URL            address of the chain interface, without /v1; when absent that of the stack that runs here
-  --to file            a line of JSON for each version as it came; of several about one id the latest updated_at holds
-  --to clickhouse      a table of CLICKHOUSE_URL or of the stack; made where it is missing; read it with FINAL
-  --to stdout          as file; without --state from the beginning each time, with it a page may come twice after a kill
-  --out FILE           of --to file (CHAIN.ndjson)
-  --table NAME         of --to clickhouse (activities_replica)
-  --state FILE         how far it has come (CHAIN.TARGET.state.json; of stdout none)
-  --page-size 200      activities a page, 1 to 200
-  --follow             does not end at the end: asks each second for what is new, until Ctrl-C
-  --patience-seconds 300  how long it waits for a page that does not come
-  --json               the result as one JSON line
+Exit codes: 0 copied to the end, or ended by Ctrl-C, 1 failed, 2 wrong arguments, 3 the chain API does not answer.`;
 
-Exit code: 0 copied to the end, or ended by Ctrl-C; 1 it failed, 2 wrong words, 3 the interface does not answer.`;
-
-const text = { type: 'string' } as const;
-const flag = { type: 'boolean', default: false } as const;
-const OPTIONS = {
-  chain: text,
-  url: text,
-  to: text,
-  out: text,
-  table: text,
-  state: text,
-  'page-size': text,
-  'patience-seconds': text,
-  follow: flag,
-  json: flag,
-} as const;
-
+const TABLE = 'activities_replica';
 const PAGE_MAX = 200;
-/** How often the horizon of a chain is looked at. It moves a second after a record, and every 64 s at rest. */
+/** How often the horizon of a chain is polled. It moves a second after a record, and every 64 s at rest. */
 const FOLLOW_MS = 1_000;
 
-type Target = 'file' | 'clickhouse' | 'stdout';
+const TARGETS = ['file', 'clickhouse', 'stdout'] as const;
+type Target = (typeof TARGETS)[number];
 
 interface Job {
   readonly chain: string;
@@ -93,52 +61,83 @@ interface Job {
   readonly isJson: boolean;
 }
 
+interface Options {
+  readonly chain: string;
+  readonly to: Target;
+  readonly url?: string | undefined;
+  readonly out?: string | undefined;
+  readonly table?: string | undefined;
+  readonly state?: string | undefined;
+  readonly pageSize: number;
+  readonly patienceSeconds: number;
+  readonly follow?: boolean | undefined;
+  readonly json?: boolean | undefined;
+}
+
 /** `replicate`: the reference implementation of a copy of the history. */
-export function createReplicateCommand(context: ReplicateContext): Command {
-  const run = async (args: readonly string[], terminal: Terminal): Promise<ExitCode> => {
-    const job = toJob(parseOptions(args, OPTIONS).values, context);
-    const startedAt = performance.now();
-    const progress = createProgress(terminal);
-    const seconds = () => (performance.now() - startedAt) / 1_000;
-    const copied = await replicate({
-      ...toSides(job, { context, terminal }),
-      stop: context.stop,
-      onPage: (reached) => progress(toLine(reached, seconds())),
-    });
-    const line = job.isJson ? JSON.stringify({ ...copied, seconds: seconds() }) : toLine(copied, seconds());
-    // Standard output is the copy itself.
-    if (job.to === 'stdout') terminal.progress(line);
-    else terminal.result(line);
-    return EXIT.ok;
-  };
-  return { name: 'replicate', summary: 'copy the history of a chain, and go on where it was', help: HELP, run };
+export const createReplicateCommand =
+  (context: ReplicateContext): CreateCommand =>
+  (terminal) =>
+    command('replicate', 'copy the history of activities of a chain over HTTP')
+      .requiredOption('--chain <name>', 'name of the chain')
+      .addOption(new Option('--to <target>', 'where the copy is written').choices(TARGETS).makeOptionMandatory())
+      .option('--url <url>', 'address of the chain API, without /v1 (default: that of the stack that runs here)')
+      .option('--out <file>', 'file of --to file (default: CHAIN.ndjson)')
+      .option('--table <name>', `table of --to clickhouse (default: ${TABLE})`)
+      .option(
+        '--state <file>',
+        'file with the position of the copy (default: CHAIN.TARGET.state.json, none for stdout)',
+      )
+      .addOption(
+        new Option('--page-size <number>', `activities of a page, at most ${PAGE_MAX}`)
+          .argParser(wholeNumberFrom(1, PAGE_MAX))
+          .default(PAGE_MAX),
+      )
+      .option('--follow', 'poll each second for new activities, until Ctrl-C')
+      .addOption(
+        new Option('--patience-seconds <number>', 'how long to retry a page that fails')
+          .argParser(numberFrom(0, 1e6))
+          .default(300),
+      )
+      .option('--json', 'print the result as one JSON line')
+      .addHelpText('after', HELP)
+      .action((options) => copy(toJob(options, context), { context, terminal }));
+
+async function copy(job: Job, { context, terminal }: Surroundings): Promise<void> {
+  const startedAt = performance.now();
+  const progress = createProgress(terminal);
+  const seconds = () => (performance.now() - startedAt) / 1_000;
+  const copied = await replicate({
+    ...toSides(job, { context, terminal }),
+    stop: context.stop,
+    onPage: (reached) => progress(toLine(reached, seconds())),
+  });
+  const line = job.isJson ? JSON.stringify({ ...copied, seconds: seconds() }) : toLine(copied, seconds());
+  // Standard output is the copy itself.
+  if (job.to === 'stdout') terminal.progress(line);
+  else terminal.result(line);
 }
 
 /** @throws UsageError for arguments that contradict each other, before anything is opened */
-function toJob(values: Values, { folder, chainApi }: ReplicateContext): Job {
-  const chain = textOf(values, 'chain');
-  if (chain === undefined || !isChainName(chain)) throw new UsageError('--chain: expected the name of a chain');
-  const to = choiceOf<Target>(values, 'to', { choices: ['file', 'clickhouse', 'stdout'] });
-  for (const [name, target] of [
-    ['out', 'file'],
-    ['table', 'clickhouse'],
-  ] as const)
-    if (values[name] !== undefined && to !== target) throw new UsageError(`--${name}: only with --to ${target}`);
-  const table = textOf(values, 'table') ?? 'activities_replica';
+function toJob(options: Options, { folder, chainApi }: ReplicateContext): Job {
+  const { chain, to, table = TABLE } = options;
+  if (!isChainName(chain)) throw new UsageError('--chain: expected the name of a chain');
+  if (options.out !== undefined && to !== 'file') throw new UsageError('--out: only with --to file');
+  if (options.table !== undefined && to !== 'clickhouse') throw new UsageError('--table: only with --to clickhouse');
   if (!/^[A-Za-z_]\w{0,99}$/.test(table)) throw new UsageError('--table: expected letters, digits and _');
-  const state = textOf(values, 'state') ?? (to === 'stdout' ? null : `${chain}.${to}.state.json`);
+  const state = options.state ?? (to === 'stdout' ? null : `${chain}.${to}.state.json`);
   return {
     chain,
     to,
     table,
-    out: resolve(folder, textOf(values, 'out') ?? `${chain}.ndjson`),
+    out: resolve(folder, options.out ?? `${chain}.ndjson`),
     statePath: state === null ? null : resolve(folder, state),
-    pageSize: numberOf(values, 'page-size', { min: 1, max: PAGE_MAX, fallback: PAGE_MAX }),
-    patienceMs: 1_000 * numberOf(values, 'patience-seconds', { min: 0, max: 1e6, fallback: 300 }),
-    isFollowing: values.follow === true,
-    isJson: values.json === true,
+    pageSize: options.pageSize,
+    patienceMs: 1_000 * options.patienceSeconds,
+    isFollowing: options.follow === true,
+    isJson: options.json === true,
     // Last, so that errors in other options are reported before a stack that does not run.
-    url: findChainUrl(textOf(values, 'url'), chain, chainApi),
+    url: findChainUrl(options.url, chain, chainApi),
   };
 }
 
@@ -152,7 +151,7 @@ function toSides(
   { context, terminal }: Surroundings,
 ): Pick<ReplicateOptions, 'readHistory' | 'openTarget' | 'openState' | 'waitAtEnd'> {
   const onWait = (why: string, ms: number) =>
-    terminal.progress(`${why}; asking again in ${(ms / 1_000).toFixed(1)} seconds`);
+    terminal.progress(`${why}; retrying in ${(ms / 1_000).toFixed(1)} seconds`);
   return {
     readHistory: createReadHistory({ ...job, onWait }),
     openState: () =>

@@ -6,15 +6,7 @@ import { GROUPS } from '@playline/runtime';
 import { type ClickHouseAccount, createQueryRows, type QueryRows } from '@playline/stores';
 import { deadLetterTopicOf, type GroupOffsets, type LogReader } from '@playline/stream';
 import { awaitClickHouse, awaitLog, awaitStore, withSeveral } from '../await-store.ts';
-import {
-  type Command,
-  EXIT,
-  type ExitCode,
-  parseOptions,
-  type Terminal,
-  textOf,
-  UnreachableError,
-} from '../command.ts';
+import { type CreateCommand, command, EXIT, endWith, type Terminal, UnreachableError } from '../command.ts';
 import { findDrift } from '../derive/drift.ts';
 import { FLOWS, type LoggedFact, readDeadOffsets } from '../verify/flows.ts';
 import { comparePersons } from '../verify/persons.ts';
@@ -36,26 +28,16 @@ export interface VerifyContext {
   readonly topicPrefix: string;
 }
 
-const HELP = `usage: operator verify [options]          (npm run verify -- [options])
+const HELP = `
+Up to the offsets that the event writer has committed, every record of the log must have its row, once. Repeated raw rows
+that events_exact shows once are counted, and are no difference. A record without a row is accounted for by the same
+message at another offset, a dead letter, or the fence of an erasure; anything else is lost. Rows after the end of the log
+are reported too. Where a log was replaced (npm run offsets), records are found by their contents, not by offset.
 
-Compares, partition by partition, the log with the rows that the event writer made of it, up to what it has committed:
-every record has its row, once. Raw rows that repeat and that events_exact shows once are counted, and are no
-difference. A record without a row is accounted for by the same message at another offset, by a
-dead letter, or by the fence of an erasure; anything else is lost. Rows behind the end of the log are reported too. Where a log was replaced (npm run offsets), rows of
-the one that is gone stay, and each record is looked for by what it is, not by its offset.
-Then the person of each linked identity in Redis with the one in the tables, if REDIS_URL is set.
-Then each table that follows from events with the events: one that has drifted is named.
-Reads only. May run beside everything else.
+Then it compares the person of each linked identity in Redis with the tables, if REDIS_URL is set, and each derived table
+with the events. Reads only, and may run beside everything else.
 
-  --group ${GROUPS.writer}     consumer group of the writer
-  --json                   the result as one JSON line
-
-Exit code: 0 all accounted for, 1 a difference, 2 wrong options, 3 a store does not answer.`;
-
-const OPTIONS = {
-  group: { type: 'string', default: GROUPS.writer },
-  json: { type: 'boolean', default: false },
-} as const;
+Exit codes: 0 all is accounted for, 1 a difference, 2 wrong options, 3 a store does not answer.`;
 
 async function openIfConfigured(openPeople: () => Promise<People>): Promise<People | null> {
   try {
@@ -66,38 +48,38 @@ async function openIfConfigured(openPeople: () => Promise<People>): Promise<Peop
   }
 }
 
-export function createVerifyCommand(context: VerifyContext): Command {
-  const run = async (args: readonly string[], terminal: Terminal): Promise<ExitCode> => {
-    const { values } = parseOptions(args, OPTIONS);
-    const query = createQueryRows(context.clickhouse());
-    return withSeveral(async (open) => {
-      const log = await open(context.openLog());
-      const offsets = await open(context.openOffsets());
-      const records = await open(context.openRecords());
-      const people = await openIfConfigured(context.openPeople);
-      if (people !== null) {
-        await open(Promise.resolve(people));
-        await awaitStore('Redis with an epoch', async () => (await people.readEpoch()) !== null);
-      }
-      await awaitClickHouse(query);
-      await awaitLog(log);
-      const report = await verify({
-        log,
-        offsets,
-        query,
-        records,
-        people,
-        schemaOf: context.schemaOf,
-        topicPrefix: context.topicPrefix,
-        group: textOf(values, 'group') ?? OPTIONS.group.default,
-        onProgress: terminal.progress,
+export const createVerifyCommand =
+  (context: VerifyContext): CreateCommand =>
+  (terminal) =>
+    command('verify', 'compare the log with the tables: missing, repeated and wrong rows')
+      .option('--group <name>', 'consumer group of the event writer', GROUPS.writer)
+      .option('--json', 'print the result as one JSON line')
+      .addHelpText('after', HELP)
+      .action(async ({ group, json = false }) => {
+        const report = await verifyStores(context, group, terminal);
+        if (json) terminal.result(JSON.stringify(toJson(report)));
+        else for (const line of toLines(report)) terminal.result(line);
+        endWith(isClean(report) ? EXIT.ok : EXIT.failed);
       });
-      if (values.json === true) terminal.result(JSON.stringify(toJson(report)));
-      else for (const line of toLines(report)) terminal.result(line);
-      return isClean(report) ? EXIT.ok : EXIT.failed;
-    });
-  };
-  return { name: 'verify', summary: 'compare the log with the tables: gaps, doubles, overlaps', help: HELP, run };
+
+/** Opens the stores, waits until they answer, and compares them. */
+async function verifyStores(context: VerifyContext, group: string, terminal: Terminal): Promise<VerifyReport> {
+  const { schemaOf, topicPrefix } = context;
+  const query = createQueryRows(context.clickhouse());
+  return withSeveral(async (open) => {
+    const log = await open(context.openLog());
+    const offsets = await open(context.openOffsets());
+    const records = await open(context.openRecords());
+    const people = await openIfConfigured(context.openPeople);
+    if (people !== null) {
+      await open(Promise.resolve(people));
+      await awaitStore('Redis with an epoch', async () => (await people.readEpoch()) !== null);
+    }
+    await awaitClickHouse(query);
+    await awaitLog(log);
+    const onProgress = terminal.progress;
+    return verify({ log, offsets, query, records, people, schemaOf, topicPrefix, group, onProgress });
+  });
 }
 
 interface VerifyOptions {

@@ -7,10 +7,10 @@ import { toAgeText, toLine, toLinesOf, toSpanText } from './times.ts';
 
 /** `erasures show`: one receipt, for people. */
 export async function show(work: ErasureWork): Promise<ExitCode> {
-  const { context, records, values, terminal, erasureId } = work;
+  const { context, records, isJson, terminal, erasureId } = work;
   const receipt = await records.readReceipt(erasureId);
   if (receipt === null) return explainAbsence(work);
-  if (values.json === true) terminal.result(JSON.stringify(toJson(receipt)));
+  if (isJson) terminal.result(JSON.stringify(toJson(receipt)));
   else for (const line of toLines(receipt, context.wallClockMs())) terminal.result(line);
   return EXIT.ok;
 }

@@ -2,7 +2,7 @@ import { fromUuidText } from '@playline/contracts';
 import type { ErasureRecords, ErasureRows } from '@playline/erasure';
 import type { People } from '@playline/people';
 import { withStore } from '../await-store.ts';
-import { type ExitCode, type Terminal, UsageError, type Values } from '../command.ts';
+import { type ExitCode, type Terminal, UsageError } from '../command.ts';
 
 /** Openers of the stores of a deployment; each throws UnreachableError when its address is not configured. */
 export interface ErasuresContext {
@@ -18,7 +18,8 @@ export interface ErasuresContext {
 export interface ErasuresWork {
   readonly context: ErasuresContext;
   readonly records: ErasureRecords;
-  readonly values: Values;
+  /** Whether results are printed as JSON. */
+  readonly isJson: boolean;
   readonly terminal: Terminal;
 }
 
@@ -48,12 +49,11 @@ export async function withRows<T>({ openRows }: ErasuresContext, work: (rows: Er
 const ERASURE_ID = /^[0-9a-f]{8}-?([0-9a-f]{4}-?){3}[0-9a-f]{12}$/i;
 
 /** The 16 bytes of an id as returned by the gateway. @throws UsageError that does not repeat the argument */
-export function parseErasureId(word: string | undefined): Buffer {
-  if (word === undefined) throw new UsageError('which erasure? the gateway has answered its id as x-erasure-id');
+export function parseErasureId(word: string): Buffer {
   // An argument in the wrong place may be the id of a person.
   if (!ERASURE_ID.test(word))
     throw new UsageError(
-      'expected the id of an erasure, as the gateway has answered it: 0192f3a4-5b6c-7d8e-9f00-112233445566',
+      'expected the id of an erasure as the gateway returned it: 0192f3a4-5b6c-7d8e-9f00-112233445566',
     );
   return fromUuidText(word);
 }

@@ -5,9 +5,9 @@ import { type ErasuresWork, withRows } from './stores.ts';
 import { toLine } from './times.ts';
 
 /** `erasures scrub`: looks for rows, links and consents of all people who were ever erased, and deletes them. */
-export async function scrub({ context, records, values, terminal }: ErasuresWork): Promise<ExitCode> {
+export async function scrub({ context, records, isJson, terminal }: ErasuresWork): Promise<ExitCode> {
   const { wallClockMs, stop: signal } = context;
-  terminal.progress('looking for rows of everybody who was ever erased');
+  terminal.progress('looking for rows of people who were erased');
   const scrubbed = await withPeople(context, ({ guards }) =>
     withRows(context, (rows) =>
       scrubRows({
@@ -17,13 +17,13 @@ export async function scrub({ context, records, values, terminal }: ErasuresWork
         signal,
         people: guards,
         onSurvivors: (survivors, look) => {
-          for (const each of survivors) terminal.progress(`look ${look} found ${toText(each)}: sweeping`);
+          for (const each of survivors) terminal.progress(`check ${look} found ${toText(each)}: deleting`);
         },
       }),
     ),
   );
   const { fences, unfinished, found, swept } = scrubbed;
-  if (values.json === true) terminal.result(JSON.stringify(scrubbed));
+  if (isJson) terminal.result(JSON.stringify(scrubbed));
   else {
     const leftOut = unfinished === 0 ? '' : `; ${unfinished} of erasures under way left out`;
     terminal.result(toLine('looked for', `${fences} fences${leftOut}`));
@@ -37,9 +37,9 @@ export async function scrub({ context, records, values, terminal }: ErasuresWork
 }
 
 /** `erasures remove`: removes deleted rows from the files, and marks the receipts. */
-export async function remove({ context, records, values, terminal }: ErasuresWork): Promise<ExitCode> {
+export async function remove({ context, records, isJson, terminal }: ErasuresWork): Promise<ExitCode> {
   const { wallClockMs, stop: signal } = context;
-  terminal.progress('writing files with deleted rows anew; those from before go in some eight minutes');
+  terminal.progress('rewriting files with deleted rows; the old files are gone after about eight minutes');
   let lastFiles = 0;
   const removal = await withRows(context, (rows) =>
     removeFromDisk({
@@ -54,7 +54,7 @@ export async function remove({ context, records, values, terminal }: ErasuresWor
     }),
   );
   const { fences, foundOnDisk, marked, deferred } = removal;
-  if (values.json === true) terminal.result(JSON.stringify(removal));
+  if (isJson) terminal.result(JSON.stringify(removal));
   else {
     terminal.result(toLine('looked for', `${fences} fences in files`));
     for (const each of foundOnDisk) terminal.result(toLine('IN FILES', toText(each)));

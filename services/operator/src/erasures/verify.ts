@@ -8,7 +8,7 @@ import { toLine, toLinesOf } from './times.ts';
 
 /** `erasures verify`: checks now that everything in a receipt is gone. */
 export async function verify(work: ErasureWork): Promise<ExitCode> {
-  const { context, records, values, terminal, erasureId } = work;
+  const { context, records, isJson, terminal, erasureId } = work;
   const { wallClockMs } = context;
   // Checked first, so that a missing receipt is reported even when Redis is away.
   if ((await records.readReceipt(erasureId)) === null) return explainAbsence(work);
@@ -17,7 +17,7 @@ export async function verify(work: ErasureWork): Promise<ExitCode> {
   );
   if (verification === null) return explainAbsence(work);
   const isWhole = isVerified(verification);
-  if (values.json === true) terminal.result(JSON.stringify({ ...toJson(verification), isVerified: isWhole }));
+  if (isJson) terminal.result(JSON.stringify({ ...toJson(verification), isVerified: isWhole }));
   else for (const line of toLines(verification, isWhole)) terminal.result(line);
   return isWhole ? EXIT.ok : EXIT.failed;
 }
@@ -57,7 +57,8 @@ function hashSentenceOf({ hash, receipt, identities, laterErasures }: Verificati
 
 function reasonOf({ hash, left, onDisk, receipt, laterErasures }: Verification): string {
   const isAny = (counts: Readonly<Record<string, number>>) => Object.values(counts).some((count) => count > 0);
-  if (isAny(left)) return 'something is left that is not later than the cut-off; npm run erasures -- scrub sweeps rows';
+  if (isAny(left))
+    return 'something is left that is not later than the cut-off; npm run erasures -- scrub deletes them';
   if (receipt.physicallyErasedAt !== null && onDisk !== null && isAny(onDisk))
     return 'rows stand in files, and the receipt says that none does; npm run erasures -- remove';
   if (hash === 'differs') return 'the keys are not those of the receipt';

@@ -1,6 +1,7 @@
+import { type CommandUnknownOpts, Option } from '@commander-js/extra-typings';
 import { createIdentityKeyer, type IdentityKeyer, type People } from '@playline/people';
 import { awaitStore } from '../await-store.ts';
-import { numberOf, parseOptions, type Terminal, UsageError, type Values } from '../command.ts';
+import { type Terminal, UsageError, wholeNumberFrom } from '../command.ts';
 import type { IdentityTables } from './tables.ts';
 
 /** What queries about identities need of a deployment. */
@@ -11,11 +12,19 @@ export interface QuestionContext {
   readonly pepper: () => Buffer;
 }
 
-/** Parses the arguments of a query. A surplus argument may be part of an id, so it is not repeated. */
-export function parseQuestion(args: readonly string[], options: Parameters<typeof parseOptions>[1]): Values {
-  const { values, words } = parseOptions(args, options, args.length);
-  if (words.length > 1) throw new UsageError('a word too many: an id with spaces stands in quotes');
-  return values;
+/** Makes errors about surplus arguments and unknown subcommands not repeat them: they may be the id of a person. */
+export function hidingArguments(created: CommandUnknownOpts): CommandUnknownOpts {
+  for (const each of created.commands) each.allowExcessArguments();
+  return created
+    .allowExcessArguments()
+    .hook('preAction', (_, { args, commands, registeredArguments }) => {
+      if (commands.length === 0 && args.length > registeredArguments.length)
+        throw new UsageError('too many arguments: an id with spaces needs quotes');
+    })
+    .action(() => {
+      if (created.args.length === 0) created.help({ error: true });
+      throw new UsageError(`expected a subcommand: ${created.commands.map((each) => each.name()).join(', ')}`);
+    });
 }
 
 /** The pepper is read with the first id: a key needs none. */
@@ -28,12 +37,10 @@ export function createOpenKeyer({ pepper }: Pick<QuestionContext, 'pepper'>): ()
 }
 
 /** Option of queries that read much of a table. */
-export const QUERY_OPTIONS = { 'query-seconds': { type: 'string' } } as const;
-
-/** Time limit of a query in seconds. @throws UsageError */
-export function querySecondsOf(values: Values): number {
-  return Math.trunc(numberOf(values, 'query-seconds', { min: 1, max: 300, fallback: 30 }));
-}
+export const querySecondsOption = () =>
+  new Option('--query-seconds <number>', 'time limit of a query of the tables, at most 300')
+    .argParser(wholeNumberFrom(1, 300))
+    .default(30);
 
 /** The tables, once they answer. @throws UnreachableError */
 export async function awaitTables({ openTables }: Pick<QuestionContext, 'openTables'>): Promise<IdentityTables> {
@@ -43,9 +50,14 @@ export async function awaitTables({ openTables }: Pick<QuestionContext, 'openTab
 }
 
 /** Prints a sentence for people; with `--json` it is not part of the result. */
-export function say(terminal: Terminal, values: Values, sentence: string): void {
-  if (values.json === true) terminal.progress(sentence);
+export function printSentence(terminal: Terminal, { json = false }: JsonOptions, sentence: string): void {
+  if (json) terminal.progress(sentence);
   else terminal.result(sentence);
+}
+
+/** The option of commands that can print JSON. */
+export interface JsonOptions {
+  readonly json?: boolean | undefined;
 }
 
 /** Epoch milliseconds as text. */

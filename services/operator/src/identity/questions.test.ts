@@ -26,19 +26,19 @@ describe('every question about an identity', () => {
     const { run } = await openMemoryBench();
     const key = hexOf('steam', 'bob');
     for (const [args, sentence] of [
-      [[], '--environment: expected'],
+      [[], "required option '--environment <name>'"],
       [['--environment', 'moon', '--kind', 'steam', '--id', BOB], '--environment: expected'],
       [['--environment', 'demo moon', '--key', key], '--environment: expected'],
       [IN, 'which identity?'],
       [[...IN, '--kind', 'steam', '--id', ' '], 'which identity?'],
       [[...IN, '--id', BOB], '--kind: expected anonymous or passport'],
-      [[...IN, '--kind', 'facebook', '--id', BOB], '--kind: expected anonymous or passport'],
+      [[...IN, '--kind', 'facebook', '--id', BOB], 'Allowed choices are anonymous, passport'],
       [[...IN, '--key', key, '--id', BOB], 'not both'],
       [[...IN, '--key', key, '--kind', 'steam'], 'not both'],
       [[...IN, '--key', key.slice(2)], '--key: expected the 32 hexadecimal digits'],
       [[...IN, '--key', '0'.repeat(32)], '--key: expected the 32 hexadecimal digits'],
-      [[...IN, '--kind', 'steam', '--id', 'bob', BOB], 'a word too many'],
-      [[...of('steam', BOB), '--linker-group', 'x'], "Unknown option '--linker-group'"],
+      [[...IN, '--kind', 'steam', '--id', 'bob', BOB], 'too many arguments'],
+      [[...of('steam', BOB), '--linker-group', 'x'], "unknown option '--linker-group'"],
     ] as const) {
       const { code, progress, results } = await run(word, ...args);
       expect({ args, code, results }).toEqual({ args, code: EXIT.usage, results: [] });
@@ -253,7 +253,7 @@ describe('identity why, between two', () => {
     const { run } = await openMemoryBench();
     const asked = ['why', ...of('steam', 'bob')];
     expect((await run(...asked, '--other-kind', 'steam')).progress).toContain('which identity? --other-kind');
-    expect((await run(...asked, ...and('steam', ' bob'))).progress).toContain('the two are the same identity');
+    expect((await run(...asked, ...and('steam', ' bob'))).progress).toContain('both are the same identity');
     expect((await run(...asked, '--other-key', hexOf('steam', 'bob'))).code).toBe(EXIT.usage);
   });
 });

@@ -6,23 +6,24 @@ import { withPeople } from '../rebuild/with-stores.ts';
 import {
   awaitTables,
   createOpenKeyer,
-  parseQuestion,
-  QUERY_OPTIONS,
+  type JsonOptions,
+  printSentence,
   type QuestionContext,
-  querySecondsOf,
-  say,
   toTimeText,
 } from './question.ts';
-import { SUBJECT_OPTIONS, type Subject, subjectOf } from './subject.ts';
+import { type Subject, type SubjectOptions, subjectOf } from './subject.ts';
 import type { StoredPerson } from './tables.ts';
 
 /** For a look through the keys of the environment's events, only for an identity that is not linked. */
 const QUERY_SECONDS = 30;
 
 /** `identity resolve`: the person of an identity, in Redis and in the tables. */
-export async function resolve(context: QuestionContext, args: readonly string[], terminal: Terminal): Promise<void> {
-  const values = parseQuestion(args, SUBJECT_OPTIONS);
-  const subject = subjectOf(values, createOpenKeyer(context));
+export async function resolve(
+  context: QuestionContext,
+  options: SubjectOptions & JsonOptions,
+  terminal: Terminal,
+): Promise<void> {
+  const subject = subjectOf(options, createOpenKeyer(context));
   await withPeople(context, async (people) => {
     const tables = await awaitTables(context);
     // The tables first, so that a difference is not just a change between the two queries.
@@ -34,7 +35,7 @@ export async function resolve(context: QuestionContext, args: readonly string[],
     const answer = toAnswer(subject, { ...person, isKnown }, stored);
     const isEmpty = !isKnown && !(await tables.knows(environmentId));
     const lines = [...toLines(answer), ...(isEmpty ? [`There is no event of ${environmentId} at all.`] : [])];
-    for (const line of values.json === true ? [JSON.stringify(answer)] : lines) terminal.result(line);
+    for (const line of options.json === true ? [JSON.stringify(answer)] : lines) terminal.result(line);
   });
 }
 
@@ -105,8 +106,6 @@ function toLines({ environmentId, identityKey, kind, personKey, stored, agrees, 
   ];
 }
 
-const OPTIONS = { ...SUBJECT_OPTIONS, ...QUERY_OPTIONS, raw: { type: 'boolean', default: false } } as const;
-
 interface MemberLine {
   readonly key: string;
   /** Null for an identity given by its key that was never linked. */
@@ -119,19 +118,21 @@ interface MemberLine {
 }
 
 /** `identity members`: all identities of a person; with `--raw` also the ids that clients sent. */
-export async function members(context: QuestionContext, args: readonly string[], terminal: Terminal): Promise<void> {
-  const values = parseQuestion(args, OPTIONS);
-  const querySeconds = querySecondsOf(values);
-  const subject = subjectOf(values, createOpenKeyer(context));
+export async function members(
+  context: QuestionContext,
+  options: SubjectOptions & JsonOptions & { readonly raw?: boolean | undefined; readonly querySeconds: number },
+  terminal: Terminal,
+): Promise<void> {
+  const subject = subjectOf(options, createOpenKeyer(context));
   await withPeople(context, async (people) => {
-    const tables = values.raw === true ? await awaitTables(context) : null;
+    const tables = options.raw === true ? await awaitTables(context) : null;
     const household = await readHousehold(people, subject);
-    const ids = (await tables?.rawIdsOf(subject.environmentId, keysOf(household), querySeconds)) ?? null;
+    const ids = (await tables?.rawIdsOf(subject.environmentId, keysOf(household), options.querySeconds)) ?? null;
     const found = toMemberLines(subject, household).map((line) =>
       ids === null ? line : { ...line, id: ids.get(line.key) ?? null },
     );
-    for (const line of found) terminal.result(values.json === true ? JSON.stringify(line) : toLine(line));
-    if (!household.isLinked) say(terminal, values, 'Nobody has linked it: it is a person of its own.');
+    for (const line of found) terminal.result(options.json === true ? JSON.stringify(line) : toLine(line));
+    if (!household.isLinked) printSentence(terminal, options, 'Nobody has linked it: it is a person of its own.');
   });
 }
 

@@ -1,7 +1,9 @@
+import { Option } from '@commander-js/extra-typings';
+import { FIRST_PROJECT } from '@playline/access-keys';
 import { IDENTITY_KEY_BYTES, IDENTITY_KINDS, type IdentityKind, ZERO_KEY } from '@playline/contracts';
 import type { IdentityKeyer } from '@playline/people';
-import { choiceOf, textOf, UsageError, type Values } from '../command.ts';
-import { projectOf, toEnvironmentId } from '../keys/words.ts';
+import { command, UsageError } from '../command.ts';
+import { type EnvironmentOptions, projectOf, toEnvironmentId } from '../keys/words.ts';
 
 /** The identity that a query is about. */
 export interface Subject {
@@ -11,44 +13,64 @@ export interface Subject {
   readonly kind: IdentityKind | null;
 }
 
-const text = { type: 'string' } as const;
+/** Options that name an identity. */
+interface IdentityOptions {
+  readonly kind?: string | undefined;
+  readonly id?: string | undefined;
+  readonly key?: string | undefined;
+}
 
-/** Options that name the identity, and the form of the answer. */
-export const SUBJECT_OPTIONS = {
-  environment: text,
-  project: { type: 'string', default: 'demo' },
-  kind: text,
-  id: text,
-  key: text,
-  json: { type: 'boolean', default: false },
-} as const;
+export interface SubjectOptions extends EnvironmentOptions, IdentityOptions {}
 
 /** Options of a second identity. */
-export const OTHER_OPTIONS = { 'other-kind': text, 'other-id': text, 'other-key': text } as const;
+export interface OtherOptions {
+  readonly otherKind?: string | undefined;
+  readonly otherId?: string | undefined;
+  readonly otherKey?: string | undefined;
+}
+
+export const environmentOption = () =>
+  new Option('--environment <name>', 'production, development, or the id of an environment, such as demo-production');
+export const projectOption = () => new Option('--project <id>', 'project of the environment').default(FIRST_PROJECT);
+export const keyHelp = 'identity key as the tables have it; needs no pepper';
+export const idHelp = 'id as clients send it; your shell may keep it in its history';
+
+/** A command about one identity. */
+export const subjectCommand = (name: string, description: string) =>
+  command(name, description)
+    .addOption(environmentOption().makeOptionMandatory())
+    .addOption(projectOption())
+    .addOption(new Option('--kind <kind>', 'kind of the id').choices(IDENTITY_KINDS))
+    .option('--id <id>', idHelp)
+    .option('--key <hex>', keyHelp);
 
 /** As in tables: `<project>-<environment>`. */
 const ENVIRONMENT_ID = /^(?=.{3,64}$)[a-z0-9_-]+-[a-z0-9_-]+$/;
 const KEY = new RegExp(`^[0-9a-fA-F]{${2 * IDENTITY_KEY_BYTES}}$`);
 
 /** @throws UsageError without the id, which is personal data */
-export function subjectOf(values: Values, openKeyer: () => IdentityKeyer): Subject {
-  const environmentId = environmentOf(values);
-  return { environmentId, ...identityOf(values, { before: '', environmentId, openKeyer }) };
+export function subjectOf(options: SubjectOptions, openKeyer: () => IdentityKeyer): Subject {
+  const environmentId = environmentOf(options);
+  return { environmentId, ...identityOf(options, { before: '', environmentId, openKeyer }) };
 }
 
 /** Null when none is given. @throws UsageError, also when it is the subject itself */
-export function otherOf(values: Values, subject: Subject, openKeyer: () => IdentityKeyer): Subject | null {
-  if (Object.keys(OTHER_OPTIONS).every((name) => values[name] === undefined)) return null;
+export function otherOf(
+  { otherKind: kind, otherId: id, otherKey: key }: OtherOptions,
+  subject: Subject,
+  openKeyer: () => IdentityKeyer,
+): Subject | null {
+  if (kind === undefined && id === undefined && key === undefined) return null;
   const { environmentId } = subject;
-  const other = identityOf(values, { before: 'other-', environmentId, openKeyer });
-  if (other.key.equals(subject.key)) throw new UsageError('the two are the same identity');
+  const other = identityOf({ kind, id, key }, { before: 'other-', environmentId, openKeyer });
+  if (other.key.equals(subject.key)) throw new UsageError('both are the same identity');
   return { environmentId, ...other };
 }
 
 /** The environment of `--environment` and `--project`. @throws UsageError */
-export function environmentOf(values: Values): string {
-  const given = textOf(values, 'environment') ?? '';
-  if (given === 'production' || given === 'development') return toEnvironmentId(projectOf(values), given);
+export function environmentOf(options: EnvironmentOptions): string {
+  const given = options.environment ?? '';
+  if (given === 'production' || given === 'development') return toEnvironmentId(projectOf(options), given);
   if (ENVIRONMENT_ID.test(given)) return given;
   throw new UsageError('--environment: expected production, development, or an id such as demo-production');
 }
@@ -60,16 +82,19 @@ interface Naming {
   readonly openKeyer: () => IdentityKeyer;
 }
 
-function identityOf(values: Values, { before, environmentId, openKeyer }: Naming): Pick<Subject, 'key' | 'kind'> {
-  const [key, id] = [textOf(values, `${before}key`), textOf(values, `${before}id`)];
+function identityOf(
+  { kind, id, key }: IdentityOptions,
+  { before, environmentId, openKeyer }: Naming,
+): Pick<Subject, 'key' | 'kind'> {
   const ways = `--${before}kind and --${before}id, or --${before}key`;
   if (key !== undefined) {
-    if (id !== undefined || values[`${before}kind`] !== undefined) throw new UsageError(`give ${ways}, not both`);
+    if (id !== undefined || kind !== undefined) throw new UsageError(`give ${ways}, not both`);
     return { key: parseKey(key, before), kind: null };
   }
   if (id === undefined || id.trim() === '') throw new UsageError(`which identity? ${ways}`);
-  const kind = choiceOf(values, `${before}kind`, { choices: IDENTITY_KINDS });
-  return { key: openKeyer()(environmentId, kind, id), kind };
+  const known = IDENTITY_KINDS.find((each) => each === kind);
+  if (known === undefined) throw new UsageError(`--${before}kind: expected ${IDENTITY_KINDS.join(' or ')}`);
+  return { key: openKeyer()(environmentId, known, id), kind: known };
 }
 
 function parseKey(given: string, before: Naming['before']): Buffer {

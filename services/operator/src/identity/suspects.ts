@@ -1,48 +1,48 @@
 import { randomBytes } from 'node:crypto';
 import { MissingEpochFault, RULING_REASONS, type Ruling, type Suspect, toRulingFact } from '@playline/people';
-import { EXIT, type ExitCode, isMeant, numberOf, type Terminal, UnreachableError, UsageError } from '../command.ts';
+import { EXIT, type ExitCode, isConfirmed, type Terminal, UnreachableError } from '../command.ts';
+import type { EnvironmentOptions } from '../keys/words.ts';
 import { withPeople } from '../rebuild/with-stores.ts';
-import { awaitTables, createOpenKeyer, parseQuestion, QUERY_OPTIONS, querySecondsOf, toTimeText } from './question.ts';
-import { environmentOf, SUBJECT_OPTIONS, type Subject, subjectOf } from './subject.ts';
-import type { UnlinkContext } from './unlink.ts';
+import { awaitTables, createOpenKeyer, type JsonOptions, toTimeText } from './question.ts';
+import { environmentOf, type Subject, type SubjectOptions, subjectOf } from './subject.ts';
+import type { UnlinkContext, WriteOptions } from './unlink.ts';
 
-const OPTIONS = {
-  ...SUBJECT_OPTIONS,
-  ...QUERY_OPTIONS,
-  yes: { type: 'boolean', default: false },
-  'wait-seconds': { type: 'string' },
-} as const;
-const WAIT = { min: 1, max: 600, fallback: 30 } as const;
 /** Refused facts that `allow` publishes again: more than a day of the largest person that the graph keeps. */
 const REPUBLISHED_MAX = 10_000;
 
-const QUESTIONS: Readonly<Record<Ruling['verdict'], string>> = {
-  allow: 'The id may then link further anonymous ids, and its refused links are decided again.',
+const EFFECTS: Readonly<Record<Ruling['verdict'], string>> = {
+  allow: 'The id can then link more anonymous ids, and its refused links are decided again.',
   block:
-    'The id then links nobody any more. Identities that it has linked stay together: split them with identity unlink.',
+    'The id then links no more identities. Those that it has linked stay together: split them with identity unlink.',
 };
 
-/** `identity suspects list|allow|block`: ids that gather anonymous ids as no person does. */
-export async function suspects(context: UnlinkContext, args: readonly string[], terminal: Terminal): Promise<ExitCode> {
-  const action = args[1] ?? '';
-  const values = parseQuestion(args.slice(1), OPTIONS);
-  if (action === 'list') {
-    const environmentId = environmentOf(values);
-    const found = await withPeople(context, ({ graph }) => graph.suspects(environmentId));
-    for (const one of found) terminal.result(values.json === true ? toJson(one) : toLine(one));
-    if (found.length === 0 && values.json !== true) terminal.result(`No id of ${environmentId} is held.`);
-    return EXIT.ok;
-  }
-  if (action !== 'allow' && action !== 'block') throw new UsageError('suspects: expected list, allow or block');
-  const waitMs = numberOf(values, 'wait-seconds', WAIT) * 1000;
-  const subject = subjectOf(values, createOpenKeyer(context));
-  if (!(await isMeant(QUESTIONS[action], values, terminal))) {
-    terminal.progress('nothing was done');
+/** `identity suspects list`: ids that link anonymous ids as no person does. */
+export async function listSuspects(
+  context: UnlinkContext,
+  { json = false, ...options }: EnvironmentOptions & JsonOptions,
+  terminal: Terminal,
+): Promise<void> {
+  const environmentId = environmentOf(options);
+  const found = await withPeople(context, ({ graph }) => graph.suspects(environmentId));
+  for (const one of found) terminal.result(json ? toJson(one) : toLine(one));
+  if (found.length === 0 && !json) terminal.result(`No id of ${environmentId} is held.`);
+}
+
+/** `identity suspects allow` and `block`. */
+export async function ruleOn(
+  context: UnlinkContext,
+  options: SubjectOptions & WriteOptions & Pick<WantedRuling, 'verdict' | 'querySeconds'>,
+  terminal: Terminal,
+): Promise<ExitCode> {
+  const { verdict, querySeconds } = options;
+  const subject = subjectOf(options, createOpenKeyer(context));
+  if (!(await isConfirmed(EFFECTS[verdict], options, terminal))) {
+    terminal.progress('nothing was changed');
     return EXIT.failed;
   }
-  const again = await rule(context, { subject, verdict: action, waitMs, querySeconds: querySecondsOf(values) });
-  const outcome = action === 'allow' ? `allowed; ${again} refused links are decided again` : 'blocked';
-  terminal.result(values.json === true ? JSON.stringify({ state: outcome, again }) : outcome);
+  const again = await rule(context, { subject, verdict, querySeconds, waitMs: options.waitSeconds * 1000 });
+  const outcome = verdict === 'allow' ? `allowed; ${again} refused links are decided again` : 'blocked';
+  terminal.result(options.json === true ? JSON.stringify({ state: outcome, again }) : outcome);
   return EXIT.ok;
 }
 

@@ -53,14 +53,14 @@ describe('identity unlink', () => {
   });
 
   it.each([
-    ['another word', 'no', EXIT.failed],
-    ['nobody to ask', undefined, EXIT.usage],
+    ['another answer', 'no', EXIT.failed],
+    ['no terminal', undefined, EXIT.usage],
   ])('publishes nothing without confirmation: %s', async (_, answer, expected) => {
     const bench = await openMerged();
     const run = answer === undefined ? bench.run : bench.runAnswering(answer);
     const { code, progress } = await run('unlink', ...of('email', BOB));
     expect(code).toBe(expected);
-    expect(progress).toMatch(/nothing was done|--yes/);
+    expect(progress).toMatch(/nothing was changed|--yes/);
     expect(bench.log.published).toEqual([]);
   });
 

@@ -10,20 +10,12 @@ import {
   toParting,
   toUnlinkFact,
 } from '@playline/people';
-import {
-  EXIT,
-  type ExitCode,
-  isMeant,
-  numberOf,
-  type Terminal,
-  UnreachableError,
-  UsageError,
-  type Values,
-} from '../command.ts';
+import { EXIT, type ExitCode, isConfirmed, type Terminal, UnreachableError, UsageError } from '../command.ts';
+import type { EnvironmentOptions } from '../keys/words.ts';
 import { withPeople } from '../rebuild/with-stores.ts';
-import { createOpenKeyer, parseQuestion, type QuestionContext, toTimeText } from './question.ts';
+import { createOpenKeyer, type JsonOptions, type QuestionContext, toTimeText } from './question.ts';
 import { readHousehold } from './resolve.ts';
-import { SUBJECT_OPTIONS, type Subject, subjectOf } from './subject.ts';
+import { type Subject, subjectOf } from './subject.ts';
 import type { UnlinkLog } from './unlink-log.ts';
 
 export interface UnlinkContext extends QuestionContext {
@@ -31,16 +23,18 @@ export interface UnlinkContext extends QuestionContext {
   readonly openUnlinkLog: () => Promise<UnlinkLog>;
 }
 
-const many = { type: 'string', multiple: true } as const;
-const OPTIONS = {
-  ...SUBJECT_OPTIONS,
-  kind: many,
-  id: many,
-  key: many,
-  yes: { type: 'boolean', default: false },
-  'wait-seconds': { type: 'string' },
-} as const;
-const WAIT = { min: 1, max: 600, fallback: 30 } as const;
+/** Options of commands that wait for a decision of the linkers. */
+export interface WriteOptions extends JsonOptions {
+  readonly yes?: boolean | undefined;
+  readonly waitSeconds: number;
+}
+
+/** Options that name several identities. */
+interface SubjectsOptions extends EnvironmentOptions {
+  readonly kind?: readonly string[] | undefined;
+  readonly id?: readonly string[] | undefined;
+  readonly key?: readonly string[] | undefined;
+}
 
 /** Who leaves and who stays, in which environment. */
 interface PlacedParting extends Parting {
@@ -48,42 +42,42 @@ interface PlacedParting extends Parting {
 }
 
 /** `identity unlink`: splits identities from the rest of a person to whom they do not belong. */
-export async function unlink(context: UnlinkContext, args: readonly string[], terminal: Terminal): Promise<ExitCode> {
-  const values = parseQuestion(args, OPTIONS);
-  const waitMs = numberOf(values, 'wait-seconds', WAIT) * 1000;
-  const subjects = subjectsOf(values, createOpenKeyer(context));
+export async function unlink(
+  context: UnlinkContext,
+  options: SubjectsOptions & WriteOptions,
+  terminal: Terminal,
+): Promise<ExitCode> {
+  const subjects = subjectsOf(options, createOpenKeyer(context));
   const parting = await withPeople(context, async (people) =>
     partingOf(subjects, await readHousehold(people, subjects[0])),
   );
   if (typeof parting === 'string') {
-    terminal.progress(`${parting} Nothing was done.`);
+    terminal.progress(`${parting} Nothing was changed.`);
     return EXIT.failed;
   }
   // The result for a script is the outcome; the plan that a person confirms is shown as progress then.
-  const show = values.json === true ? terminal.progress : terminal.result;
+  const show = options.json === true ? terminal.progress : terminal.result;
   for (const line of toPlanLines(parting)) show(line);
-  if (!(await isMeant(toWarning(parting), values, terminal))) {
-    terminal.progress('nothing was done');
+  if (!(await isConfirmed(toWarning(parting), options, terminal))) {
+    terminal.progress('nothing was changed');
     return EXIT.failed;
   }
-  const decision = await ask(context, parting, waitMs);
-  return tell(decision, values, terminal);
+  const decision = await requestUnlink(context, parting, options.waitSeconds * 1000);
+  return report(decision, options, terminal);
 }
 
 /** Each by kind and id, or by key; one kind may apply to all ids. @throws UsageError without an id */
-function subjectsOf(values: Values, openKeyer: () => IdentityKeyer): [Subject, ...Subject[]] {
-  const listOf = (name: string) => [values[name] ?? []].flat() as string[];
-  const [kinds, ids, keys] = [listOf('kind'), listOf('id'), listOf('key')];
+function subjectsOf(options: SubjectsOptions, openKeyer: () => IdentityKeyer): [Subject, ...Subject[]] {
+  const { environment, project, kind: kinds = [], id: ids = [], key: keys = [] } = options;
   if (ids.length > 0 && kinds.length !== 1 && kinds.length !== ids.length)
     throw new UsageError('give a --kind for each --id, or one for all');
   if (kinds.length > 0 && ids.length === 0) throw new UsageError('a --kind without its --id');
-  const { environment, project } = values;
-  const named: Values[] = [
+  const named = [
     ...ids.map((id, at) => ({ environment, project, kind: kinds[at] ?? kinds[0], id })),
     ...keys.map((key) => ({ environment, project, key })),
   ];
-  const [first, ...others] = named.length === 0 ? [{ environment, project }] : named;
-  return [subjectOf(first!, openKeyer), ...others.map((one) => subjectOf(one, openKeyer))];
+  const [first = { environment, project }, ...others] = named;
+  return [subjectOf(first, openKeyer), ...others.map((one) => subjectOf(one, openKeyer))];
 }
 
 /** The split, or a sentence that says why nothing can be split. */
@@ -111,7 +105,11 @@ function toWarning({ gone, stayed }: Parting): string {
 }
 
 /** @throws UnreachableError when there is no decision in time */
-async function ask(context: UnlinkContext, parting: PlacedParting, waitMs: number): Promise<IdentityDecisionRecord> {
+async function requestUnlink(
+  context: UnlinkContext,
+  parting: PlacedParting,
+  waitMs: number,
+): Promise<IdentityDecisionRecord> {
   const log = await context.openUnlinkLog();
   try {
     const messageId = randomBytes(16);
@@ -122,21 +120,21 @@ async function ask(context: UnlinkContext, parting: PlacedParting, waitMs: numbe
     const decision = await log.awaitDecision(messageId, waitMs);
     if (decision !== null) return decision;
     throw new UnreachableError(
-      `nobody has decided it for ${waitMs / 1000} s. It stands in the log and will be decided: when the linkers run and ` +
-        'have caught up (npm run status), or when an erasure that holds this person is done. identity members tells ' +
-        'whether it was',
+      `The linkers have not decided it within ${waitMs / 1000} s. It is in the log and will be decided when the linkers ` +
+        'run and have caught up (npm run status), or when an erasure that holds this person is done. identity members ' +
+        'shows whether it was',
     );
   } finally {
     await log.close();
   }
 }
 
-function tell(decision: IdentityDecisionRecord, values: Values, terminal: Terminal): ExitCode {
+function report(decision: IdentityDecisionRecord, options: JsonOptions, terminal: Terminal): ExitCode {
   const { unlink: stays, root, moved, reason } = decision;
   const { outcome } = decisionWords(decision);
   const hex = (key: Buffer) => key.toString('hex');
   const place = `${decision.generation}/${decision.partition}/${decision.offset}`;
-  if (values.json === true)
+  if (options.json === true)
     terminal.result(
       JSON.stringify({
         outcome: stays === null ? 'unchanged' : outcome,
@@ -149,11 +147,11 @@ function tell(decision: IdentityDecisionRecord, values: Values, terminal: Termin
       }),
     );
   if (stays !== null && outcome === 'unlinked') {
-    if (values.json === true) return EXIT.ok;
+    if (options.json === true) return EXIT.ok;
     terminal.result(`split off: person ${hex(root)} of ${moved.length}`);
     terminal.result(`stays:     person ${hex(stays.stayedRoot)} of ${stays.stayed.length}`);
     terminal.result(
-      `It is fact ${place} of the log. Queries show it when the event writer has written it, mostly at once.`,
+      `It is fact ${place} of the log. Queries show it when the event writer has written it, usually within a second.`,
     );
     return EXIT.ok;
   }
@@ -162,7 +160,7 @@ function tell(decision: IdentityDecisionRecord, values: Values, terminal: Termin
 }
 
 function whyNot({ stays, outcome, reason }: { stays: unknown; outcome: string; reason: string }): string {
-  if (stays === null) return 'the linkers are of a release that cannot split persons. Upgrade them, and ask again';
+  if (stays === null) return 'the linkers run a release that cannot split persons. Upgrade them and repeat the command';
   if (outcome === 'refused') return refusalText(reason);
   return 'there is nothing left to split';
 }

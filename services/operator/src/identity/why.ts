@@ -1,22 +1,20 @@
 import { type Household, keysOf, wordsOfLink } from '@playline/people';
-import { numberOf, type Terminal } from '../command.ts';
+import type { Terminal } from '../command.ts';
 import { withPeople } from '../rebuild/with-stores.ts';
 import {
   awaitTables,
   createOpenKeyer,
-  parseQuestion,
-  QUERY_OPTIONS,
+  type JsonOptions,
+  printSentence,
   type QuestionContext,
-  querySecondsOf,
-  say,
   toTimeText,
 } from './question.ts';
 import { readHousehold } from './resolve.ts';
-import { OTHER_OPTIONS, otherOf, SUBJECT_OPTIONS, type Subject, subjectOf } from './subject.ts';
+import { type OtherOptions, otherOf, type Subject, type SubjectOptions, subjectOf } from './subject.ts';
 import type { Bounds, IdentityTables, LinkRow, Side, SplitRow } from './tables.ts';
 
-const OPTIONS = { ...SUBJECT_OPTIONS, ...OTHER_OPTIONS, ...QUERY_OPTIONS, limit: { type: 'string' } } as const;
-const LIMIT = { min: 1, max: 10_000, fallback: 50 } as const;
+/** Maximum of `--limit`. */
+export const LINKS_MAX = 10_000;
 
 interface Found {
   /** In the order of the log. */
@@ -25,15 +23,15 @@ interface Found {
 }
 
 /** `identity why`: the messages that requested links of a person, or between two identities, and their outcomes. */
-export async function why(context: QuestionContext, args: readonly string[], terminal: Terminal): Promise<void> {
-  const values = parseQuestion(args, OPTIONS);
-  const bounds = {
-    limit: Math.trunc(numberOf(values, 'limit', LIMIT)),
-    querySeconds: querySecondsOf(values),
-  };
+export async function why(
+  context: QuestionContext,
+  options: SubjectOptions & OtherOptions & JsonOptions & Bounds,
+  terminal: Terminal,
+): Promise<void> {
+  const bounds = { limit: options.limit, querySeconds: options.querySeconds };
   const openKeyer = createOpenKeyer(context);
-  const subject = subjectOf(values, openKeyer);
-  const other = otherOf(values, subject, openKeyer);
+  const subject = subjectOf(options, openKeyer);
+  const other = otherOf(options, subject, openKeyer);
   await withPeople(context, async (people) => {
     const tables = await awaitTables(context);
     const household = await readHousehold(people, subject);
@@ -44,8 +42,8 @@ export async function why(context: QuestionContext, args: readonly string[], ter
         : await findBetween({ ...question, other, otherHousehold: await readHousehold(people, other) });
     const asked = [subject, other].flatMap((one) => (one === null ? [] : [one.key.toString('hex')]));
     for (const row of rows)
-      for (const line of values.json === true ? [toLinkJson(row)] : toLinkLines(row, asked)) terminal.result(line);
-    say(terminal, values, sentence);
+      for (const line of options.json === true ? [toLinkJson(row)] : toLinkLines(row, asked)) terminal.result(line);
+    printSentence(terminal, options, sentence);
   });
 }
 
@@ -77,7 +75,7 @@ async function readNewest(
 ): Promise<{ rows: LinkRow[]; more: string }> {
   const rows = await tables.linksOf(environmentId, filter, { ...bounds, limit: bounds.limit + 1 });
   if (rows.length <= bounds.limit) return { rows, more: '' };
-  return { rows: rows.slice(1), more: `; older ones were left out (--limit, ${LIMIT.max} at most)` };
+  return { rows: rows.slice(1), more: `; older ones were left out (--limit, ${LINKS_MAX} at most)` };
 }
 
 interface BetweenQuestion extends Question {

@@ -34,13 +34,13 @@ describe('a decision about a log that was replaced', () => {
   it('continues at the first record when the point of divergence is unknown, and says what that means', () => {
     const { decision, says } = planDecision({ ...shortened, partsAt: null }, 'earliest-unread', 1_000);
     expect(decision.from).toBe(10);
-    expect(says.join(' ')).toContain('may be read that were before');
+    expect(says.join(' ')).toContain('records may be read again');
   });
 
   it('says which records will never be read', () => {
     const { says, passesOver } = planDecision(shortened, 'end', 1_000);
     expect(passesOver).toBe(10);
-    expect(says.join(' ')).toContain('Offsets 50 to 59 hold records that nobody has read');
+    expect(says.join(' ')).toContain('Offsets 50 to 59 hold records that were not read');
   });
 
   it('keeps earlier decisions, and applies to this commit and no other', () => {

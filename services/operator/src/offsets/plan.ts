@@ -51,28 +51,28 @@ export function planDecision(at: GroupPartition, from: From, nowMs: number): Pla
   const unknown = isReplaced(at) && at.partsAt === null;
   const replaced = [...replacedBy(at), ...(at.decision?.replaced ?? [])];
   const says = [
-    `Reading goes on at ${offset}; the log ends at ${at.end}, so ${at.end - offset} offsets come next.`,
+    `Reading continues at ${offset}; the log ends at ${at.end}, so ${at.end - offset} offsets are left.`,
     ...(at.finding.kind === 'expired'
-      ? [`Offsets ${at.committed} to ${at.start - 1} are gone: retention took them, and nobody has read them.`]
+      ? [`Offsets ${at.committed} to ${at.start - 1} are gone: retention deleted them before they were read.`]
       : []),
     ...(unknown
-      ? ['Where the log parts from the one that was read is not known: records may be read that were before.']
+      ? ['It is not known where the log differs from the one that was read: records may be read again.']
       : []),
     ...(isForeign
       ? [
-          `How far it was read is not known; --from ${at.committed} goes on at that commit, and leaves out what nobody had ` +
-            `read in front of it. What is read a second time: ${AGAIN}`,
+          `It is not known how far it was read. --from ${at.committed} continues at that commit, and skips unread records before ` +
+            `it. Of records that are read again: ${AGAIN}`,
         ]
       : []),
     ...(again > 0 ? [`Offsets ${offset} to ${offset + again - 1} are read again. ${AGAIN}`] : []),
     ...(passesOver > 0
       ? [
-          `Offsets ${unread} to ${offset - 1} ${isForeign ? 'may hold' : 'hold'} records that nobody has ` +
-            `read, AND NOBODY WILL: these ${passesOver} offsets are passed over.`,
+          `Offsets ${unread} to ${offset - 1} ${isForeign ? 'may hold' : 'hold'} records that ` +
+            `were not read and NEVER WILL BE: these ${passesOver} offsets are skipped.`,
         ]
       : []),
     ...replacedBy(at).map(
-      ({ start, end }) => `Rows at offsets ${start} to ${end - 1} may be of the log that is gone. They stay.`,
+      ({ start, end }) => `Rows at offsets ${start} to ${end - 1} may be from the log that is gone. They are kept.`,
     ),
   ];
   const answers = { committed: at.committed, mark: at.mark };
@@ -80,5 +80,5 @@ export function planDecision(at: GroupPartition, from: From, nowMs: number): Pla
 }
 
 const AGAIN =
-  'A row that stands is found and left out; one that a merge has folded into another copy may be written again beside ' +
-  'it, which events_exact shows once. A link fact that the graph has applied is not decided again.';
+  'A row that is stored is found and not written again; one that a merge has folded into another copy may be, and ' +
+  'events_exact shows it once. A link fact that the graph has applied is not decided again.';

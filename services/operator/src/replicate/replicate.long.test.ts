@@ -121,7 +121,7 @@ describe('the program that copies', () => {
     child.stderr.on('data', (chunk: Buffer) => told.push(chunk));
     child.stdout.once('data', () => child.stdout.destroy());
     expect((await once(child, 'close'))[0]).toBe(EXIT.failed);
-    expect(String(Buffer.concat(told))).toContain('whoever read the copy from standard output has ended');
+    expect(String(Buffer.concat(told))).toContain('the reader of standard output has ended');
     expect(String(Buffer.concat(told))).not.toContain('node:');
   });
 

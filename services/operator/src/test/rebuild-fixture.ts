@@ -21,7 +21,7 @@ import { createSchemaRegistry, openLogReader, openProducer } from '@playline/str
 import { openRedisDatabase, until } from '@playline/testkit';
 import type { Redis } from 'ioredis';
 import { createAddresses } from '../addresses.ts';
-import { EXIT } from '../command.ts';
+import { command } from '../command.ts';
 import { createIdentityCommands } from '../commands/identity-commands.ts';
 import { configSchema } from '../config.ts';
 import { type LogFixture, openLogFixture } from './log-fixture.ts';
@@ -101,7 +101,8 @@ function withFate(people: People, fate: Fate): People {
 /** The real commands in this process, with the test's groups; those of access keys and of mints do nothing. */
 function createRestore({ environment, prefix, group }: LogFixture, { url, fate }: { url: string; fate: Fate }) {
   const config = configSchema.parse({ ...environment, REDIS_URL: url, IDENTITY_PEPPER: PEPPER.toString('hex') });
-  const idle = (name: string) => async () => ({ name, summary: '', help: '', run: async () => EXIT.ok });
+  const idle = (name: string) => async () => () =>
+    command(name, 'does nothing').addCommand(command('rebuild', 'does nothing').action(() => {}));
   const [keys, mints] = [idle('keys'), idle('mints')];
   const addresses = createAddresses(config, '/nowhere');
   const { redis, kafka, registry, clickhouse } = addresses;

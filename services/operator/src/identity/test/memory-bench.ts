@@ -11,7 +11,7 @@ import {
 } from '@playline/people';
 import { openMemoryPeople } from '@playline/people/memory';
 import { runCommand } from '../../app.ts';
-import { type Command, UnreachableError } from '../../command.ts';
+import { type CreateCommand, UnreachableError } from '../../command.ts';
 import { createIdentityCommand } from '../../commands/identity.ts';
 import type { IdentityTables, LinkFilter, LinkRow, SplitRow, StoredPerson } from '../tables.ts';
 import type { UnlinkLog } from '../unlink-log.ts';
@@ -111,7 +111,7 @@ function store(stored: Stored, decision: IdentityDecisionRecord): void {
 }
 
 /** Runs a command as a script, or as a person who types this answer, and returns its output. */
-function createRun(command: Command, answer?: string) {
+function createRun(command: CreateCommand, answer?: string) {
   return async (...args: string[]) => {
     const [results, progress]: [string[], string[]] = [[], []];
     const code = await runCommand([command], ['identity', ...args], {
