@@ -6,8 +6,6 @@ import {
   Ended,
   EXIT,
   type ExitCode,
-  endWith,
-  type OldCommand,
   type Terminal,
   UnreachableError,
   UsageError,
@@ -22,7 +20,7 @@ const HELP_WIDTH = 120;
  * @returns 0 done, 1 failed, 2 wrong arguments, 3 a required service does not answer, 4 Redis has lost what it held
  */
 export async function runCommand(
-  commands: readonly (CreateCommand | OldCommand)[],
+  commands: readonly CreateCommand[],
   args: readonly string[],
   terminal: Terminal,
 ): Promise<ExitCode> {
@@ -47,22 +45,11 @@ export async function runCommand(
 
 /** The program with its commands, which print to the terminal and leave errors to `explain`. */
 export function createProgram(
-  commands: readonly (CreateCommand | OldCommand)[],
+  commands: readonly CreateCommand[],
   terminal: Terminal,
 ): CommandUnknownOpts {
   const program = new Command('operator').description('Operates a Playline deployment.');
-  for (const create of commands)
-    program.addCommand(
-      typeof create === 'function'
-        ? create(terminal)
-        : new Command((create as OldCommand).name)
-            .description((create as OldCommand).summary)
-            .allowUnknownOption()
-            .allowExcessArguments()
-            .argument('[words...]')
-            .addHelpText('after', (create as OldCommand).help)
-            .action(async (words: string[]) => endWith(await (create as OldCommand).run(words, terminal))),
-    );
+  for (const create of commands) program.addCommand(create(terminal));
   const printHelp = terminal.text ?? terminal.result;
   for (const command of withSubcommands(program)) {
     command

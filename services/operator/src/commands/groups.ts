@@ -1,13 +1,13 @@
 import type { Readable } from 'node:stream';
 import type { Addresses } from '../addresses.ts';
-import type { CreateCommand, OldCommand } from '../command.ts';
+import type { CreateCommand } from '../command.ts';
 import type { OperatorConfig } from '../config.ts';
 import type { StoreOpeners } from '../store-openers.ts';
 
 /** Commands that are loaded together, when one of them is called. */
 export interface CommandGroup {
   readonly names: readonly string[];
-  load(): Promise<readonly (CreateCommand | OldCommand)[]>;
+  load(): Promise<readonly CreateCommand[]>;
 }
 
 export interface CommandParts {

@@ -11,15 +11,14 @@ import { createConsentCommand } from './consent.ts';
 import { createIdentityCommand, rebuild, rebuildCommand } from './identity.ts';
 import { createLogSources } from './log-commands.ts';
 
-type AnyCommand = Parameters<typeof runCommand>[0][number];
 
 export interface IdentityCommandsContext {
   readonly addresses: Pick<Addresses, 'clickhouse' | 'pepper' | 'registry'>;
   readonly config: Pick<OperatorConfig, 'TOPIC_PREFIX' | 'LINK_TOPIC_GENERATION'>;
   /** Loads the command of the access keys. */
-  readonly keys: () => Promise<AnyCommand>;
+  readonly keys: () => Promise<CreateCommand>;
   /** Loads the command of assets to be minted. */
-  readonly mints: () => Promise<AnyCommand>;
+  readonly mints: () => Promise<CreateCommand>;
 }
 
 const HELP = `
@@ -30,7 +29,7 @@ repeated.`;
 export function createIdentityCommands(
   stores: LogOpeners & Pick<StoreOpeners, 'openPeople' | 'openProducer' | 'openErasureRecords'>,
   { addresses, config, keys, mints }: IdentityCommandsContext,
-): AnyCommand[] {
+): CreateCommand[] {
   const { TOPIC_PREFIX: topicPrefix, LINK_TOPIC_GENERATION: generation } = config;
   const sources = createLogSources(stores);
   const context = {

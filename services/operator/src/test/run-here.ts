@@ -1,5 +1,5 @@
 import { runCommand } from '../app.ts';
-import type { CreateCommand, ExitCode, OldCommand, Terminal } from '../command.ts';
+import type { CreateCommand, ExitCode, Terminal } from '../command.ts';
 
 /** What a command has printed. */
 export interface Told {
@@ -11,7 +11,7 @@ export interface Told {
 
 /** Runs a command in this process. @param terminal what answers for a terminal; without it there is none */
 export async function runHere(
-  commands: readonly (CreateCommand | OldCommand)[],
+  commands: readonly CreateCommand[],
   words: readonly string[],
   terminal: Pick<Terminal, 'ask'> = {},
 ): Promise<Told> {
