@@ -60,7 +60,7 @@ describe('operator', () => {
     ['a property name of objects', ['keys', 'constructor'], "unknown command 'constructor'"],
     ['an option of another subcommand', ['keys', 'list', '--replace'], "unknown option '--replace'"],
     ['an invalid project', ['keys', 'list', '--project', 'Démo'], '--project: expected'],
-    ['no subcommand', ['keys'], 'Usage: operator keys'],
+    ['no subcommand', ['keys'], 'Usage: npm run keys'],
   ])('refuses %s with a sentence and exit code 2', async (_name, args, sentence) => {
     const { code, progress, results } = await createOperator().run(...args);
     expect(code).toBe(EXIT.usage);
@@ -74,7 +74,7 @@ describe('operator', () => {
     for (const name of ['keys', 'identity']) {
       const { code, results } = await run(name, '--help');
       expect(code).toBe(EXIT.ok);
-      expect(results[0]).toContain(`Usage: operator ${name}`);
+      expect(results[0]).toContain(`Usage: npm run ${name}`);
     }
   });
 });

@@ -44,10 +44,7 @@ export async function runCommand(
 }
 
 /** The program with its commands, which print to the terminal and leave errors to `explain`. */
-export function createProgram(
-  commands: readonly CreateCommand[],
-  terminal: Terminal,
-): CommandUnknownOpts {
+export function createProgram(commands: readonly CreateCommand[], terminal: Terminal): CommandUnknownOpts {
   const program = new Command('operator').description('Operates a Playline deployment.');
   for (const create of commands) program.addCommand(create(terminal));
   const printHelp = terminal.text ?? terminal.result;

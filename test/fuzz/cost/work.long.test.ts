@@ -1,8 +1,11 @@
 import { EVENT_AGE_MAX_MS, EVENT_AHEAD_MAX_MS } from '@playline/contracts';
 import { createRandom } from '@playline/testkit/random';
 import { afterEach, expect, it, vi } from 'vitest';
-import { toAnswerText } from '../../../services/gateway/src/routes/messages/handler.ts';
-import { createBatchReader, type ReadBatch } from '../../../services/gateway/src/routes/messages/handler.ts';
+import {
+  createBatchReader,
+  type ReadBatch,
+  toAnswerText,
+} from '../../../services/gateway/src/routes/messages/handler.ts';
 import { firstGenomes, mutate, toBody } from './genome.ts';
 import { honestBody } from './honest.ts';
 

@@ -27,7 +27,7 @@ async function run(...words: string[]) {
 }
 
 it.each([
-  ['no subcommand', [], 'Usage: operator chain'],
+  ['no subcommand', [], 'Usage: npm run chain'],
   ['an unknown subcommand', ['repair'], "unknown command 'repair'"],
   ['no chain', ['verify'], "required option '--chain <name>' not specified"],
   ['a chain that is not indexed', ['verify', '--chain', 'elsewhere'], 'elsewhere is not an indexed chain'],

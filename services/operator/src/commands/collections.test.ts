@@ -89,7 +89,7 @@ describe('operator collections', () => {
   });
 
   it.each([
-    ['no subcommand', [], 'Usage: operator collections'],
+    ['no subcommand', [], 'Usage: npm run collections'],
     ['no contract', ['unlink', '--chain', 'demo-chain'], "required option '--contract <address>'"],
     ['an invalid contract', ['unlink', '--chain', 'demo-chain', '--contract', '0x1'], '--chain and --contract: '],
     ['no chain', ['unlink', ...contract.slice(2)], "required option '--chain <name>'"],

@@ -20,7 +20,7 @@ describe('the arguments of columns', () => {
   const name = ['--name', 'coins'];
 
   it.each([
-    ['no subcommand', [], 'Usage: operator columns'],
+    ['no subcommand', [], 'Usage: npm run columns'],
     ['an unknown subcommand', ['alter'], "unknown command 'alter'"],
     ['an argument too many', ['list', 'coins'], 'too many arguments'],
     ['an option of another subcommand', ['list', ...name], "unknown option '--name'"],

@@ -11,7 +11,6 @@ import { createConsentCommand } from './consent.ts';
 import { createIdentityCommand, rebuild, rebuildCommand } from './identity.ts';
 import { createLogSources } from './log-commands.ts';
 
-
 export interface IdentityCommandsContext {
   readonly addresses: Pick<Addresses, 'clickhouse' | 'pepper' | 'registry'>;
   readonly config: Pick<OperatorConfig, 'TOPIC_PREFIX' | 'LINK_TOPIC_GENERATION'>;

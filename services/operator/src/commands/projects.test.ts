@@ -146,7 +146,7 @@ describe('operator projects', () => {
   });
 
   it.each([
-    ['no subcommand', [], 'Usage: operator projects'],
+    ['no subcommand', [], 'Usage: npm run projects'],
     ['a project without a name', ['create'], "required option '--name <name>' not specified"],
     ['a change of no project', ['rename', '--name', 'x'], "required option '--project <project>' not specified"],
     [

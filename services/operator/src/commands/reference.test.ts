@@ -9,8 +9,7 @@ import { createCommandGroups } from './groups.ts';
 
 const HEAD = `# Commands
 
-Generated from the descriptions of the commands. \`npm run <command> -- --help\` prints the same.
-`;
+Generated from the descriptions of the commands. \`npm run <command> -- --help\` prints the same.`;
 
 async function openProgram() {
   const config = parseConfig(configSchema, {});
@@ -28,9 +27,9 @@ it('the page of commands has every command with its options', async () => {
       .filter((each) => each.commands.length === 0)
       .map((each) => {
         const options = each.options.map(({ flags, mandatory }) => `\`${flags}\`${mandatory ? ' (required)' : ''}`);
-        return `| \`${pathOf(each)}\` | ${each.description()} | ${options.join(', ').replaceAll('|', '\\|')} |`;
+        return `| \`${pathOf(each)}\` | ${each.description().replaceAll('<', '\\<')} | ${options.join(', ').replaceAll('|', '\\|')} |`;
       });
     return [`## ${command.name()}`, '', '| command | what it does | options |', '|---|---|---|', ...lines].join('\n');
   });
-  await expect(`${[HEAD, ...sections].join('\n')}\n`).toMatchFileSnapshot('../../COMMANDS.md');
+  await expect(`${[HEAD, ...sections].join('\n\n')}\n`).toMatchFileSnapshot('../../COMMANDS.md');
 });

@@ -6,7 +6,7 @@ import { toAgeText, toSpanText } from './times.ts';
 
 describe('operator erasures', () => {
   it.each([
-    ['no subcommand', [], 'Usage: operator erasures'],
+    ['no subcommand', [], 'Usage: npm run erasures'],
     ['an unknown subcommand', ['eat'], 'expected a subcommand: list, show, verify, scrub, remove'],
     ['the id of a person as a subcommand', ['bob'], 'expected a subcommand'],
     ['a show of nothing', ['show'], "missing required argument 'id'"],
