@@ -104,7 +104,7 @@ describe('the list of places', () => {
       ),
     ).toEqual([]);
     expect(findNameGaps(['audience.sessions.v1'], [], of)).toEqual([
-      expect.stringMatching(/^topic audience\.sessions\.v1 is not registered: add it to .*topics\.ts/),
+      expect.stringMatching(/^topic audience\.sessions\.v1 is not registered: add it to .*place\.ts/),
     ]);
   });
 
