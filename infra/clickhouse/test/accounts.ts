@@ -23,7 +23,13 @@ export interface Accounts {
 export function createAccounts(url: string, passwordOf: Readonly<Record<string, string>>): Accounts {
   const ask: Accounts['ask'] = async (account, sql, { search = '', headers = {}, signal } = {}) => {
     const named = toHeaders({ user: account, password: passwordOf[account] ?? '' });
-    const sent = { method: 'POST', headers: { ...named, ...headers }, body: sql, ...(signal && { signal }) };
+    // The engine closes idle connections after 3 s, and a busy process may use one at that moment.
+    const sent = {
+      method: 'POST',
+      headers: { connection: 'close', ...named, ...headers },
+      body: sql,
+      ...(signal && { signal }),
+    };
     const answer = await fetch(`${url}/?database=playline${search}`, sent);
     return { ok: answer.ok, text: await answer.text() };
   };
