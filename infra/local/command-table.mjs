@@ -124,9 +124,11 @@ function helpOf(name) {
   const words = usage === '' ? '' : ` -- ${usage}`;
   const lines = [`usage: ${calledAs(name)}${words}`, '', `${does[0].toUpperCase()}${does.slice(1)}.`];
   if (more !== undefined) lines.push('', more);
-  return [...lines, '', 'Exit code: 0 done, 1 it failed, 2 wrong words, 3 something it needs does not answer.'].join(
-    '\n',
-  );
+  return [
+    ...lines,
+    '',
+    'Exit code: 0 done, 1 it failed, 2 wrong arguments, 3 something it needs does not answer.',
+  ].join('\n');
 }
 
 function overview() {
@@ -178,6 +180,6 @@ export async function consentTo([name = '', ...args], { input = process.stdin, o
       text: `${name}: ${destroys} There is no terminal to confirm at: use --yes (${untouched})`,
     };
   const lines = createInterface({ input, output });
-  const answer = await lines.question(`${destroys} Type yes to go on: `).finally(() => lines.close());
+  const answer = await lines.question(`${destroys} Type yes to continue: `).finally(() => lines.close());
   return answer.trim().toLowerCase() === 'yes' ? null : { code: EXIT.failed, text: `${name}: ${untouched}` };
 }

@@ -52,7 +52,7 @@ describe('the arguments of a command', () => {
     const { code, out } = runIn(bare, [name, '--help']);
     expect(code).toBe(0);
     expect(out).toMatch(/^usage: npm /);
-    expect(out).toContain('Exit code: 0 done, 1 it failed, 2 wrong words, 3 something it needs does not answer.');
+    expect(out).toContain('Exit code: 0 done, 1 it failed, 2 wrong arguments, 3 something it needs does not answer.');
     expect(readdirSync(bare).sort()).toEqual(['.playline', 'infra']);
   });
 

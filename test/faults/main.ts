@@ -41,7 +41,8 @@ function toOptions({ fault: wanted, tried: text, awayMinutes, ...given }: Given)
   if (![...SCENARIOS, ...WRITER_FAULTS, ...MINT_FAULTS].some(isChosen))
     throw new UsageError('--fault and --tried: no fault of the list is chosen by them');
   const seed = process.env.FAULT_SEED;
-  const only = seed === undefined ? {} : { firstSeed: wholeNumberFrom(0, SEED_MAX)(seed), seeds: 1 };
+  if (seed !== undefined && !/^\d{1,9}$/.test(seed)) throw new UsageError('FAULT_SEED: expected a whole number');
+  const only = seed === undefined ? {} : { firstSeed: Number(seed), seeds: 1 };
   return { ...given, ...only, isChosen, awayMs: awayMinutes * 60_000 };
 }
 
@@ -145,7 +146,12 @@ const faults = command('faults', 'try every fault of the list with many seeds, o
   .option('--fault <number>', 'only this fault', wholeNumberFrom(1, 1_000))
   .option('--tried <text>', 'only what has this text in its line of the table', '')
   .option('--minutes <number>', 'begins no further seed after this time', numberFrom(0.01, SEED_MAX), 60)
-  .option('--away-minutes <number>', 'how long ClickHouse is away in fault 5', numberFrom(0, SEED_MAX), 0.1)
+  .option(
+    '--away-minutes <number>',
+    'how long ClickHouse is away in fault 5; 5 for the long run',
+    numberFrom(0, SEED_MAX),
+    0.1,
+  )
   .option('--without-intents', 'kill writers that name no block (fault 3): a control, which must fail', false)
   .addHelpText(
     'after',

@@ -57,7 +57,7 @@ const BOUNDS = {
   mint: { assets: 2_000, minutes: 60, rate: 1_000 },
 };
 const ASSETS_MIN = 10;
-const SEED_MAX = 2 ** 31;
+const SEED_MAX = 2 ** 31 - 1;
 const REACH_MAX_MS = 5_000;
 
 /** The options of all simulations. Those that are `undefined` have a default of their own in each. */
@@ -125,8 +125,12 @@ export const createSimulateCommand =
     const simulation = command('simulate', 'simulate a game, a chain, or a game that mints, and verify the result')
       .option('--chain [name]', 'simulate a chain; the name may be left out where the stack has one chain')
       .option('--mint', 'simulate a game that mints')
-      .option('--rate <number>', 'messages, lines or assets per second; 0 is unlimited', numberFrom(0, game.rate))
-      .option('--broken <share>', 'share of the messages, lines or assets that is invalid', numberFrom(0, 0.9))
+      .option(
+        '--rate <number>',
+        'messages or lines per second, 500 by default; assets, 10 by default; 0 is unlimited',
+        numberFrom(0, game.rate),
+      )
+      .option('--broken <share>', 'invalid share, 0 to 0.9; 0.03 by default, 0.15 of assets', numberFrom(0, 0.9))
       .option('--seed <number>', 'repeats the traffic of another run', wholeNumberFrom(0, SEED_MAX))
       .option('--settle-seconds <number>', 'longest wait for a store in which nothing changes', numberFrom(1, 3600), 60)
       .option('--yes', 'without confirmation')
@@ -141,7 +145,11 @@ export const createSimulateCommand =
       .option('--secret-key <key>', 'its secret key')
       .option('--activities <number>', 'end of a chain; 10,000 by default', wholeNumberFrom(1, chain.activities))
       .option('--url <url>', 'chain API of another deployment, without /v1')
-      .option('--assets <number>', 'end of mints; 120 by default', wholeNumberFrom(ASSETS_MIN, mint.assets))
+      .option(
+        '--assets <number>',
+        'end of mints, 10 to 2,000; 120 by default',
+        wholeNumberFrom(ASSETS_MIN, mint.assets),
+      )
       .addHelpText('after', ABOUT);
     for (const flag of CLICKHOUSE_OPTIONS) simulation.option(`--${flag} <text>`, 'instead of the setting of this name');
     return simulation.action(async (options: Options) => endWith(await run(options, context, terminal)));

@@ -44,6 +44,14 @@ function createOperator() {
 
 describe('operator', () => {
   it.each([
+    [['keys', 'list', '--kind', 'ada@example.com']],
+    [['keys', 'list', '--kinds=ada@example.com']],
+    [['keys', 'list', 'ada@example.com']],
+  ])('repeats no value of %j in its error', async (args) => {
+    expect((await createOperator().run(...args)).progress).not.toContain('ada@');
+  });
+
+  it.each([
     ['an unknown command', ['fly'], "unknown command 'fly'"],
     ['an unknown option', ['keys', 'list', '--fast'], "unknown option '--fast'"],
     ['an unknown subcommand', ['keys', 'eat'], "unknown command 'eat'"],
@@ -56,7 +64,13 @@ describe('operator', () => {
       'Allowed choices are publishable, secret, rate-limit',
     ],
     ['a key without its kind', ['keys', 'revoke', '--environment', 'production'], "required option '--kind <kind>'"],
-    ['a list of an invalid environment', ['keys', 'list', '--environment', ''], 'production or development'],
+    ['an empty value', ['keys', 'list', '--environment', ''], 'Expected a value'],
+    ['an option as a value', ['projects', 'create', '--name', '--json'], 'Expected a value'],
+    [
+      'a number that is not written in digits',
+      ['keys', 'pass-over', '--topic', 't', '--partition', '0x1', '--offset', '1'],
+      'Expected a whole number',
+    ],
     ['a property name of objects', ['keys', 'constructor'], "unknown command 'constructor'"],
     ['an option of another subcommand', ['keys', 'list', '--replace'], "unknown option '--replace'"],
     ['an invalid project', ['keys', 'list', '--project', 'Démo'], '--project: expected'],

@@ -1,4 +1,11 @@
-import { Command, CommanderError, type CommandUnknownOpts } from '@commander-js/extra-typings';
+import {
+  Command,
+  CommanderError,
+  type CommandUnknownOpts,
+  Help,
+  InvalidArgumentError,
+  type Option,
+} from '@commander-js/extra-typings';
 import { redactSecrets } from '@playline/runtime';
 import {
   type CreateCommand,
@@ -36,7 +43,7 @@ export async function runCommand(
     });
   }
   try {
-    await program.parseAsync([...args], { from: 'user' });
+    await program.parseAsync(args[0] === 'help' ? ['--help'] : [...args], { from: 'user' });
     return EXIT.ok;
   } catch (error) {
     return explain(error, called, terminal);
@@ -49,9 +56,11 @@ export function createProgram(commands: readonly CreateCommand[], terminal: Term
   for (const create of commands) program.addCommand(create(terminal));
   const printHelp = terminal.text ?? terminal.result;
   for (const command of withSubcommands(program)) {
+    if (command.commands.length > 0) command.usage('<command> [options]');
+    for (const option of command.options) refuseNoValue(option);
     command
       .helpCommand(false)
-      .configureHelp({ commandUsage: usageOf })
+      .configureHelp({ commandUsage: usageOf, optionDescription })
       .configureOutput({
         writeOut: (text) => printHelp(text.trimEnd()),
         writeErr: (text) => printLines(terminal.progress, text.trimEnd()),
@@ -68,6 +77,24 @@ export function withSubcommands(command: CommandUnknownOpts): CommandUnknownOpts
   return [command, ...command.commands.flatMap(withSubcommands)];
 }
 
+/**
+ * Makes an option refuse an empty value, such as that of an unset variable of the shell, and another option as its value:
+ * both would select or name something that nobody meant.
+ */
+function refuseNoValue(option: Option): void {
+  const parse = option.parseArg;
+  if (!option.required && !option.optional) return;
+  option.parseArg = (value, previous) => {
+    if (value === '' || value.startsWith('--')) throw new InvalidArgumentError('Expected a value.');
+    return parse === undefined ? (value as typeof previous) : parse(value, previous);
+  };
+}
+
+/** Help of an option, with its choices, its default and whether it is required. */
+function optionDescription(option: Option): string {
+  return `${Help.prototype.optionDescription(option)}${option.mandatory ? ' (required)' : ''}`;
+}
+
 /** How a command is called through npm: `npm run keys -- create [options]`. */
 function usageOf(command: CommandUnknownOpts): string {
   const [name, ...rest] = pathOf(command).split(' ');
@@ -81,6 +108,14 @@ export function pathOf(command: CommandUnknownOpts): string {
   return names.join(' ');
 }
 
+/** A sentence of the library without what was typed as a value, which may be an id or a secret. */
+function withoutValues(sentence: string): string {
+  return sentence
+    .replace(/ argument '.*' is invalid\./, ' is invalid.')
+    .replace(/(unknown option '-[^=']*)=.*'/, "$1'")
+    .replace(/(too many arguments.* but got \d+): .*/, '$1.');
+}
+
 function explain(error: unknown, command: CommandUnknownOpts, terminal: Terminal): ExitCode {
   if (error instanceof Ended) return error.code;
   if (error instanceof CommanderError && error.exitCode === 0) return EXIT.ok;
@@ -89,7 +124,7 @@ function explain(error: unknown, command: CommandUnknownOpts, terminal: Terminal
   const path = pathOf(command);
   const text = redactSecrets(error instanceof Error ? error.message : String(error));
   if (error instanceof CommanderError || error instanceof UsageError) {
-    const sentence = text.replace(/^error: /, '').replaceAll('\n', ' ');
+    const sentence = withoutValues(text.replace(/^error: /, '').replaceAll('\n', ' '));
     const [name, ...rest] = path.split(' ');
     const hint = path === '' ? 'npm run help' : ['npm run', name, '--', ...rest, '--help'].join(' ');
     terminal.progress(`${path === '' ? '' : `${path}: `}${sentence} (see ${hint})`);

@@ -75,9 +75,8 @@ export const numberFrom =
 export const wholeNumberFrom =
   (min: number, max: number) =>
   (text: string): number => {
-    const value = numberFrom(min, max)(text);
-    if (!Number.isInteger(value)) throw new InvalidArgumentError('Expected a whole number.');
-    return value;
+    if (!/^-?\d+$/.test(text)) throw new InvalidArgumentError('Expected a whole number.');
+    return numberFrom(min, max)(text);
   };
 
 /** A command or subcommand, to which options and an action are added. */

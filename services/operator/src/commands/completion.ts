@@ -32,7 +32,7 @@ function toBash(names: readonly string[], program: CommandUnknownOpts): string {
   [ "\${COMP_WORDS[1]}" = run ] || return
   if [ "$COMP_CWORD" -eq 2 ]; then
     words="${names.join(' ')}"
-  elif [ "\${COMP_WORDS[3]}" = -- ]; then
+  elif [ "$COMP_CWORD" -ge 4 ] && [ "\${COMP_WORDS[3]}" = -- ]; then
     case "\${COMP_WORDS[2]} \${COMP_WORDS[@]:4:COMP_CWORD-4} " in
 ${cases.join('\n')}
     esac

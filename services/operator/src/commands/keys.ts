@@ -51,9 +51,10 @@ const calls = () =>
     wholeNumberFrom(1, PLAN_MAX.calls),
   );
 const windowS = () =>
-  new Option('--window-s <seconds>', `window of a rate limit key, ${PLAN_WINDOW_S} by default`).argParser(
-    wholeNumberFrom(1, PLAN_MAX.windowS),
-  );
+  new Option(
+    '--window-s <seconds>',
+    `window of a rate limit key, at most ${PLAN_MAX.windowS}, ${PLAN_WINDOW_S} by default`,
+  ).argParser(wholeNumberFrom(1, PLAN_MAX.windowS));
 const expires = () =>
   new Option('--expires <time>', 'end of a rate limit key: a date, a time with its offset, or never');
 

@@ -152,7 +152,7 @@ describe('operator projects', () => {
     [
       'an unknown kind',
       ['add-environment', '--project', 'demo', '--name', 'x', '--kind', 'y'],
-      "argument 'y' is invalid",
+      'is invalid. Allowed choices are production, development',
     ],
     ['a limit without a rate', ['limit', '--project', 'demo', '--environment', 'production'], '--cap or --limit'],
     [

@@ -9,7 +9,7 @@ import { createCommandGroups } from './groups.ts';
 
 const HEAD = `# Commands
 
-Generated from the descriptions of the commands. \`npm run <command> -- --help\` prints the same.`;
+Generated from the descriptions of the commands. \`npm run <command> -- <subcommand> --help\` explains each option.`;
 
 async function openProgram() {
   const config = parseConfig(configSchema, {});
@@ -27,7 +27,10 @@ it('the page of commands has every command with its options', async () => {
       .filter((each) => each.commands.length === 0)
       .map((each) => {
         const options = each.options.map(({ flags, mandatory }) => `\`${flags}\`${mandatory ? ' (required)' : ''}`);
-        return `| \`${pathOf(each)}\` | ${each.description().replaceAll('<', '\\<')} | ${options.join(', ').replaceAll('|', '\\|')} |`;
+        const given = each.registeredArguments.map(
+          (argument) => ` <${argument.name()}${argument.variadic ? '…' : ''}>`,
+        );
+        return `| \`${pathOf(each)}${given.join('')}\` | ${each.description().replaceAll('<', '\\<')} | ${options.join(', ').replaceAll('|', '\\|')} |`;
       });
     return [`## ${command.name()}`, '', '| command | what it does | options |', '|---|---|---|', ...lines].join('\n');
   });
