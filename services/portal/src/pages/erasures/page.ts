@@ -51,17 +51,7 @@ function toContent(visit: Visit, erasures: readonly ErasureLine[]): Markup {
       html`<p>Clients ask for one with a secret key: the documentation of the gateway says how. It then stands here with what has become of it.</p>`,
     );
   const rows = erasures.map((each) => toRow(visit, each));
-  const heads = [
-    'Erasure',
-    'State',
-    'Identities',
-    'Deleted',
-    'Fenced',
-    'Invisible',
-    'Off the disk',
-    'Out of the log',
-    'Receipt',
-  ];
+  const heads = ['Erasure', 'State', 'Deleted', 'Fenced', 'Invisible', 'Off the disk', 'Out of the log', 'Receipt'];
   return html`<p>From the first step on nothing older of a person comes back; every time is counted from the request.</p>
 ${table('Erasures', heads, rows)}
 ${erasures.length === 500 ? html`<p class="hint">The newest 500. Older ones: npm run erasures -- list.</p>` : ''}`;
@@ -75,8 +65,7 @@ function toRow(visit: Visit, each: ErasureLine): readonly HtmlValue[] {
   return [
     html`${copyable(each.erasureId, 'the id of the erasure')}<br>${time(each.requestedMs)}`,
     each.state,
-    each.identities === null ? '–' : number(each.identities),
-    toDeletedText(each.deleted),
+    toDeletedText(each),
     since(each.fencedMs),
     since(each.visiblyErasedMs),
     since(each.physicallyErasedMs),
@@ -85,8 +74,12 @@ function toRow(visit: Visit, each: ErasureLine): readonly HtmlValue[] {
   ];
 }
 
-/** An identity that was never seen is often an id that was not percent-encoded, such as one with a plus. */
-function toDeletedText(deleted: number | null): HtmlValue {
-  if (deleted === null) return '–';
-  return deleted === 0 ? 'Nothing was stored under this id' : number(deleted);
+/**
+ * What an erasure deletes. An identity that was never seen is often an id that was not percent-encoded, such as one with
+ * a plus.
+ */
+function toDeletedText({ identities, deleted }: ErasureLine): HtmlValue {
+  const of = identities === null ? '–' : html`${number(identities)} ${identities === 1 ? 'identity' : 'identities'}`;
+  if (deleted === null) return of;
+  return html`${of}<br>${deleted === 0 ? 'nothing was stored' : html`${number(deleted)} records`}`;
 }
