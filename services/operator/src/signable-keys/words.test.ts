@@ -78,7 +78,11 @@ describe('operator keys --kind signable', () => {
     ['a key of no environment', ['create', '--name', 'N'], '--environment: expected'],
     ['calls', ['create', ...minter, '--calls', '5'], '--calls: not with --kind signable'],
     ['a replacement', ['create', ...minter, '--replace'], '--replace: not with --kind signable'],
-    ['a refresh, which would be another address', ['refresh', ...minter], 'Allowed choices are publishable, secret, rate-limit'],
+    [
+      'a refresh, which would be another address',
+      ['refresh', ...minter],
+      'Allowed choices are publishable, secret, rate-limit',
+    ],
   ])('refuses %s with exit code 2', async (_what, words, sentence) => {
     const { code, progress } = await createOperator().run('keys', ...words, '--kind', 'signable');
     expect(code).toBe(EXIT.usage);
