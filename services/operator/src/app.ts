@@ -79,7 +79,7 @@ export function withSubcommands(command: CommandUnknownOpts): CommandUnknownOpts
 
 /**
  * Makes an option refuse an empty value, such as that of an unset variable of the shell, and another option as its value:
- * both would select or name something that nobody meant.
+ * both would select or name something by mistake.
  */
 function refuseNoValue(option: Option): void {
   const parse = option.parseArg;
