@@ -133,7 +133,7 @@ describe('the check of running queries', () => {
   it('names the account and the setting in the log, and never the text of the query', async () => {
     expect(logged.join('')).toContain('"lifted":["max_execution_time"]');
     expect(logged.join('')).not.toContain('numbers(');
-    expect(await metrics.text()).toMatch(/event_writer_queries_stopped_total\{reason="lifted a limit"[^}]*\} \d/);
+    expect(await metrics.text()).toMatch(/playline_event_writer_queries_stopped_total\{reason="lifted a limit"[^}]*\} \d/);
   });
 
   it('stops no query that keeps its limits, also where it sets lower ones', async () => {

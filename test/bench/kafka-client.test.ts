@@ -75,7 +75,7 @@ describe('Node prints no warning about a timer with a negative time,', () => {
     const service = openService(name, { ...environment, ...database });
     try {
       await until('it has joined its group', async () =>
-        /stream_lag_records\{/.test(await (await fetch(`http://127.0.0.1:${port}/metrics`)).text()),
+        /playline_stream_lag_records\{/.test(await (await fetch(`http://127.0.0.1:${port}/metrics`)).text()),
       );
       expect(service.output()).not.toContain(WARNING);
     } finally {

@@ -181,7 +181,7 @@ function createProcesses(stores: Stores, { environment, group, chains }: Process
       const oldHorizons = {
         known: 0,
         async ask() {
-          const [, count = '0'] = /^chain_api_old_horizon_total.* (\d+)$/m.exec(await process.metrics()) ?? [];
+          const [, count = '0'] = /^playline_chain_api_stale_horizon_pages_total.* (\d+)$/m.exec(await process.metrics()) ?? [];
           oldHorizons.known = Number(count);
           return oldHorizons.known;
         },

@@ -1,7 +1,7 @@
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
 import { isIPv4, isIPv6, type Socket } from 'node:net';
 import { type ErrorCode, PublicError } from '@playline/errors';
-import type { Logger } from '@playline/runtime';
+import type { Logger, Metrics } from '@playline/runtime';
 import express from 'express';
 import { ANSWER_MAX_MS, corsHeaders, Exchange, type Frame, type HeaderList, notFound } from './exchange.ts';
 
@@ -89,6 +89,7 @@ export function createHttpApp(options: HttpAppOptions): HttpApp {
 }
 
 async function run(route: Route, exchange: Exchange, params: Parameters<Route['handle']>[1]): Promise<void> {
+  exchange.route = route.path;
   try {
     await route.handle(exchange, params);
   } catch (error) {
@@ -274,6 +275,34 @@ export function toNetwork(address: string): string | null {
 /** Some proxies write the port too: `192.0.2.1:4711`, `[2001:db8::1]:4711`. */
 function withoutPort(entry: string): string {
   return /^\[(.*)\](?::\d+)?$/.exec(entry)?.[1] ?? /^([\d.]+):\d+$/.exec(entry)?.[1] ?? entry;
+}
+
+/** From one round trip on an idle network to the longest deadline of a request. */
+const DURATION_BUCKETS_S = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
+
+/**
+ * Creates the `onAnswer` that times requests from their head to the start of their response, by route, method and
+ * status. Requests that no route matches share the route `unmatched`; what was no request at all has the method `none`.
+ */
+export function createRequestDurations(metrics: Pick<Metrics, 'histogram'>): Frame['onAnswer'] {
+  const durations = metrics.histogram(
+    'playline_http_request_duration_seconds',
+    'Time from the head of a request to the start of its response',
+    { bucketsSeconds: DURATION_BUCKETS_S, labelNames: ['route', 'method', 'status'] },
+  );
+  // A lookup of labels costs more than the observation, and there are few combinations.
+  const known = new Map<string, ReturnType<typeof durations.labels>>();
+  return (exchange, status) => {
+    const route = exchange?.route ?? 'unmatched';
+    const method = exchange?.request.method ?? 'none';
+    const key = `${method} ${status} ${route}`;
+    let duration = known.get(key);
+    if (duration === undefined) {
+      duration = durations.labels(route, method, String(status));
+      known.set(key, duration);
+    }
+    duration.observe(exchange === null ? 0 : (performance.now() - exchange.startedMs) / 1000);
+  };
 }
 
 /** Logs a request that failed, for operators. */

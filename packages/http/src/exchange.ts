@@ -40,6 +40,9 @@ export class Exchange implements Trace {
   readonly request: IncomingMessage;
   readonly traceId: string;
   readonly traceparent: string;
+  /** Path of the matched route as it is declared, without values. */
+  route = 'unmatched';
+  readonly startedMs = performance.now();
   /** Headers of the answer, also of an envelope. A route sets this function; it is called when the answer is sent. */
   lateHeaders: () => HeaderList = noHeaders;
   readonly #response: ServerResponse;

@@ -108,7 +108,11 @@ export function createMetrics(service: string): Metrics {
 
 /** Reports at every scrape whether Redis takes writes, so that it is known before a write fails. */
 export function watchWrites(metrics: Pick<Metrics, 'collectedGauge'>, takesWrites: () => Promise<boolean>): void {
-  metrics.collectedGauge('redis_takes_writes', '1 while Redis takes writes; 0 when it is full, read-only or away', {
-    collect: async (gauge) => gauge.set((await takesWrites()) ? 1 : 0),
-  });
+  metrics.collectedGauge(
+    'playline_redis_takes_writes',
+    '1 while Redis takes writes; 0 when it is full, read-only or away',
+    {
+      collect: async (gauge) => gauge.set((await takesWrites()) ? 1 : 0),
+    },
+  );
 }

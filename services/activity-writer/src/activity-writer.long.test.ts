@@ -77,7 +77,7 @@ describe('the activity writer as a process', () => {
     await real.redis.client.del('chain:watermark');
     await movedFrom(second);
     const metrics = await (await fetch(`${writer.admin}/metrics`)).text();
-    expect(metrics).toMatch(/activity_writer_ticks_total\{outcome="sent".*\} [1-9]/);
+    expect(metrics).toMatch(/playline_activity_writer_ticks_total\{outcome="sent".*\} [1-9]/);
     expect(metrics).not.toMatch(/outcome="failed"/);
     expect(await writer.stop('SIGTERM')).toBe(0);
   }, 60_000);

@@ -34,7 +34,10 @@ export interface MintStates extends Closable {
  */
 export function openMintStates({ view, isBehind, logger, metrics, ...parts }: MintStatesParts): MintStates {
   const { lookMs, askMs, restMs } = parts.paces ?? { lookMs: LOOK_MS, askMs: ASK_MS, restMs: REST_MS };
-  const total = metrics.counter('activity_writer_mint_states_total', 'States of mint requests brought into Redis');
+  const total = metrics.counter(
+    'playline_activity_writer_mint_states_total',
+    'States of mint requests brought into Redis',
+  );
   const logs = createMintLogs(parts);
   let why: string | null = null;
   const look = async () => {

@@ -86,7 +86,7 @@ export interface Pipeline {
  */
 export function createPipeline(options: PipelineOptions): Pipeline {
   const { store, watermarks, schemaOf, deadLetters, partitionOf, metrics, topicPrefix } = options;
-  const calls = createStoreCalls(metrics, 'activity_writer');
+  const calls = createStoreCalls(metrics);
   const writerMetrics = createWriterMetrics(metrics);
   const publishLetters = createPublishLetters(deadLetters, writerMetrics.countRefused);
   const writeActivities = createWriteActivities({ store, calls });
@@ -132,11 +132,11 @@ export function createPipeline(options: PipelineOptions): Pipeline {
 /** Metrics of this service only; the stream counts records, blocks, lag and calls of the store. */
 function createWriterMetrics(metrics: Metrics) {
   const refusedTotal = metrics.counter(
-    'activity_writer_refused_total',
+    'playline_activity_writer_refused_total',
     'Records that became dead letters when their block was written',
   );
   const watermark = metrics.gauge(
-    'activity_writer_watermark_seconds',
+    'playline_activity_writer_watermark_timestamp_seconds',
     'Up to where a partition is known, seconds since the epoch',
     ['partition'],
   );

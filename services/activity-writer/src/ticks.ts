@@ -109,7 +109,7 @@ export interface Ticks extends Closable {
  * watermark was lost. A tick that fails is sent again a second later.
  */
 export function openTicks({ topic, lag, sendTick, readWatermark, logger, metrics }: TicksOptions): Ticks {
-  const ticksTotal = metrics.counter('activity_writer_ticks_total', 'Ticks for idle partitions', ['outcome']);
+  const ticksTotal = metrics.counter('playline_activity_writer_ticks_total', 'Ticks for idle partitions', ['outcome']);
   const idle = new IdlePartitions();
   const underWay = new Set<Promise<void>>();
   let why: string | null = null;

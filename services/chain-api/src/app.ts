@@ -100,7 +100,7 @@ export function createChainApiApp({ config, metrics, logger, ...parts }: ChainAp
       ...docs,
     ],
     link: (code) => config.PUBLIC_URL + errorPath(code),
-    onAnswer: (_exchange, status) => metrics.onAnswer(status),
+    onAnswer: metrics.onAnswer,
     onFault: createFaultLog({ logger }),
   });
 }

@@ -60,7 +60,10 @@ await runService(logger, async (use) => {
   const horizons = createHorizons({ watermarks, onFault: metrics.onOldHorizon });
   showHorizons(registry, chains, horizons.known);
   const minting = await openMinting(use);
-  const lost = registry.counter('chain_api_usage_lost_total', 'Calls that the counts of key use do not tell of');
+  const lost = registry.counter(
+    'playline_chain_api_usage_lost_total',
+    'Calls that the counts of key use do not tell of',
+  );
   const onLost = (calls: number) => lost.inc(calls);
   // Closed after the listener, so that the calls of a drain are counted too.
   const usage = await use('use of keys', async () =>

@@ -129,7 +129,7 @@ describe('an indexer on real brokers', meanwhile, () => {
     await untilWhole(own);
     const metrics = async () => (await fetch(`${child.admin}/metrics`)).text();
     await until('all is indexed', async () => /behind_blocks\{.*\} 0/.test(await metrics()));
-    expect(await metrics()).toMatch(/chain_indexer_block\{.*of="horizon".*\} 16/);
+    expect(await metrics()).toMatch(/playline_chain_indexer_block_number\{.*of="horizon".*\} 16/);
     own.server.spoil = (response) => {
       response.writeHead(503).end(`https://node.example/${RPC_SECRET}`);
       return true;
@@ -148,7 +148,7 @@ describe('an indexer whose node is silent', meanwhile, () => {
     await untilWhole(own);
     const silentS = async () => {
       const text = await (await fetch(`${child.admin}/metrics`)).text();
-      return Number(/chain_indexer_silent_seconds\{.*chain="silent-chain".*\} (\S+)/.exec(text)?.[1]);
+      return Number(/playline_chain_indexer_silent_seconds\{.*chain="silent-chain".*\} (\S+)/.exec(text)?.[1]);
     };
     // Accepts every request and answers none.
     const unanswered: ServerResponse[] = [];

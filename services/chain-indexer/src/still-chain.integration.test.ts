@@ -36,8 +36,8 @@ it('an indexer whose only node gets no new blocks says so, stays ready, and reco
     reasons: { 'still-chain': expect.stringMatching(/^no node has had a new block for \d+ s: 10 is the latest$/) },
   });
   const metrics = await (await fetch(`${child.admin}/metrics`)).text();
-  expect(metrics).toMatch(/chain_indexer_still_seconds\{.*chain="still-chain".*\} [1-9]/);
-  expect(metrics).toMatch(/chain_indexer_node_block\{.*node="still-chain\/1".*\} 10/);
+  expect(metrics).toMatch(/playline_chain_indexer_head_unchanged_seconds\{.*chain="still-chain".*\} [1-9]/);
+  expect(metrics).toMatch(/playline_chain_indexer_node_block_number\{.*node="still-chain\/1".*\} 10/);
   chain.mine();
   await until('it is whole again', async () => (await readyz()).degraded === undefined);
 });

@@ -148,7 +148,7 @@ describe('a block whose logs every node refuses', () => {
       (question, of) => asksForLarge(question, of) || asksForMany(question) || RECEIPTS.includes(question.method),
     );
     await expect(stepToEnd(own, 50)).rejects.toThrow('not at the end');
-    expect(await own.metrics.text()).toMatch(/chain_indexer_too_large\{.*\} 1/);
+    expect(await own.metrics.text()).toMatch(/playline_chain_indexer_too_large\{.*\} 1/);
     expect(logs.activities).toHaveLength(chain.finalLogs().filter(({ blockNumber }) => blockNumber < large).length);
   });
 });

@@ -101,7 +101,7 @@ export function createPipeline(options: PipelineOptions): Pipeline {
   const parts = {
     schemas,
     checkFences: createCheckFences(fences, writerMetrics.countBlanked),
-    writeRows: createWriteRows({ store, calls: createStoreCalls(metrics, 'event_writer') }),
+    writeRows: createWriteRows({ store, calls: createStoreCalls(metrics) }),
     pool: createBufferPool(blockBytesMax),
   };
   const audit = new Map(auditStepsOf(parts).map(([topic, step]) => [topicPrefix + topic.name, step]));
@@ -149,12 +149,12 @@ const auditStepsOf = (parts: BlockParts): [topic: Topic, step: BlockStep][] => [
 /** Metrics of this service. The stream counts records, drops, dead letters, blocks, lag and calls of the store. */
 function createWriterMetrics(metrics: Metrics) {
   const deferredTotal = metrics.counter(
-    'event_writer_deferred_total',
+    'playline_event_writer_deferred_total',
     'Records read only when their block was written',
     ['outcome'],
   );
   const blankedTotal = metrics.counter(
-    'event_writer_blanked_total',
+    'playline_event_writer_blanked_total',
     'Events stored without the anonymous id of somebody erased, which they carried',
   );
   return {

@@ -72,7 +72,7 @@ export function openQueryLimits(parts: QueryLimitsParts): Closable {
 
 function createCheck({ account, logger, metrics }: QueryLimitsParts): () => Promise<void> {
   const stopped = metrics.counter(
-    'event_writer_queries_stopped_total',
+    'playline_event_writer_queries_stopped_total',
     'Queries of limited ClickHouse accounts that were stopped: they lifted a limit, or ran too long.',
     ['reason'],
   );

@@ -1,6 +1,13 @@
 import type { KeyVerifier, UsageCounter } from '@playline/access-keys';
 import { createDocsRoutes as createRoutes, type DocsClocks, errorPath } from '@playline/api-docs';
-import { createBytesInFlight, createFaultLog, createHttpApp, type HttpApp, type Route } from '@playline/http';
+import {
+  createBytesInFlight,
+  createFaultLog,
+  createHttpApp,
+  createRequestDurations,
+  type HttpApp,
+  type Route,
+} from '@playline/http';
 import type { Utf8IdentityKeyer } from '@playline/people';
 import type { Logger, Metrics } from '@playline/runtime';
 import type { Producer } from '@playline/stream';
@@ -64,9 +71,13 @@ export function createGatewayApp({ config, logger, ...parts }: GatewayParts): Ht
   );
   const bytesInFlight = createBytesInFlight(config.BYTES_IN_FLIGHT_MAX);
   // Read only when metrics are scraped, because the value changes four times in every request.
-  parts.metrics.collectedGauge('gateway_bytes_in_flight', 'Bytes received and not yet acknowledged by the brokers', {
-    collect: (gauge) => gauge.set(bytesInFlight.held),
-  });
+  parts.metrics.collectedGauge(
+    'playline_gateway_in_flight_bytes',
+    'Bytes received and not yet acknowledged by the brokers',
+    {
+      collect: (gauge) => gauge.set(bytesInFlight.held),
+    },
+  );
   const messages = createMessagesRoute({
     authorise,
     limit: limits.messages,
@@ -94,7 +105,7 @@ export function createGatewayApp({ config, logger, ...parts }: GatewayParts): Ht
     routes: [...[limits.failedKeys.show(messages), ...audience].map(parts.clock.guard), ...docs],
     publishableKeyHeader,
     link: (code) => config.PUBLIC_URL + errorPath(code),
-    onAnswer: (_exchange, status) => metrics.onAnswer(status),
+    onAnswer: createRequestDurations(parts.metrics),
     onFault: createFaultLog({ logger }),
   });
 }

@@ -60,7 +60,10 @@ await runService(logger, async (use) => {
   const rejections = await openRejectionsOf(use);
   const audience = await openAudience(use, { sync, keys });
   await use('clock', () => openClockComparison(clock, audience.people.readClockMs));
-  const lost = metrics.counter('gateway_usage_lost_total', 'Requests that the counts of key use do not tell of');
+  const lost = metrics.counter(
+    'playline_gateway_usage_lost_total',
+    'Requests that the counts of key use do not tell of',
+  );
   const onLost = (requests: number) => lost.inc(requests);
   // Opened before the listener, so closed after it: requests answered during the drain are counted too.
   const usage = await use('use of keys', async () =>

@@ -41,8 +41,13 @@ const RECORD_OVERHEAD_BYTES = 512;
  */
 export function createPublishRejections(options: PublishRejectionsOptions): PublishRejections {
   const { producer, topic, schemaId, metrics, bytesMax = BYTES_MAX } = options;
-  const dropped = metrics.counter('gateway_rejections_dropped_total', 'Rejection errors not published', ['reason']);
-  const waiting = metrics.gauge('gateway_rejections_bytes_held', 'Bytes of rejections not yet acknowledged');
+  const dropped = metrics.counter('playline_gateway_rejections_dropped_total', 'Rejection errors not published', [
+    'reason',
+  ]);
+  const waiting = metrics.gauge(
+    'playline_gateway_rejections_waiting_bytes',
+    'Bytes of rejections not yet acknowledged',
+  );
   let held = 0;
   const hold = (bytes: number) => {
     held += bytes;

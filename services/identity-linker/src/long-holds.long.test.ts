@@ -74,7 +74,7 @@ async function breakLook(): Promise<void> {
 
 async function waiting({ adminUrl }: LinkerProcess): Promise<number> {
   const text = await (await fetch(`${adminUrl}/metrics`)).text();
-  return Number(/^identity_facts_waiting\{.*\} (\d+)$/m.exec(text)?.[1]);
+  return Number(/^playline_identity_waiting_facts\{.*\} (\d+)$/m.exec(text)?.[1]);
 }
 
 describe('links of a person whom an erasure holds for long, on real stores', () => {

@@ -106,7 +106,7 @@ describe('facts whose erasure takes long', () => {
     await until('it has looked many times', () => looks > 20);
     expect([bench.log.records(LINKS).length, bench.log.records(PARKED).length]).toEqual([written, 2]);
     expect([decided(), bench.parkedCommitted()]).toEqual([[], 0]);
-    expect(await metrics.text()).toMatch(/^identity_facts_waiting\{.*\} 2$/m);
+    expect(await metrics.text()).toMatch(/^playline_identity_waiting_facts\{.*\} 2$/m);
     await bench.release(keyOf('untyped', 'u'));
     await allDecided();
     await allCommitted();

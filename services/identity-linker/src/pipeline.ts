@@ -52,7 +52,10 @@ function createBatchHandler(parts: LinkerParts, facts: ApplyFacts): BatchHandler
 export async function openLinker(parts: LinkerParts): Promise<Linker> {
   const { people, producer, metrics, logger } = parts;
   watchWrites(metrics, () => people.takesWrites());
-  const rewinds = metrics.counter('identity_rewinds_total', 'Times that the graph had lost facts it had applied');
+  const rewinds = metrics.counter(
+    'playline_identity_rewinds_total',
+    'Times that the graph had lost facts it had applied',
+  );
   const facts = createApplyFacts(people.graph, createLoggedDecisions(parts), createGraphFact(parts.rules));
   const consumer = await openRewindingConsumer(createBatchHandler(parts, facts), {
     open: parts.openConsumer,
@@ -89,14 +92,18 @@ interface LinkerMetrics {
 
 /** Reports at every scrape the facts that wait in the parked place, in the partitions of this process. */
 function watchWaiting(metrics: Metrics, count: () => number): void {
-  metrics.collectedGauge('identity_facts_waiting', 'Link facts that wait for an erasure which takes long', {
+  metrics.collectedGauge('playline_identity_waiting_facts', 'Link facts that wait for an erasure which takes long', {
     collect: (gauge) => gauge.set(count()),
   });
 }
 
 function createLinkerMetrics(metrics: Metrics): LinkerMetrics {
-  const facts = metrics.counter('identity_facts_total', 'Link facts by what became of them', ['result']);
-  const decisions = metrics.counter('identity_decisions_total', 'Decisions about links', ['link', 'outcome', 'reason']);
+  const facts = metrics.counter('playline_identity_facts_total', 'Link facts by what became of them', ['result']);
+  const decisions = metrics.counter('playline_identity_decisions_total', 'Decisions about links', [
+    'link',
+    'outcome',
+    'reason',
+  ]);
   return {
     batch(applied, deadLetters) {
       if (deadLetters > 0) facts.inc({ result: 'dead_letter' }, deadLetters);

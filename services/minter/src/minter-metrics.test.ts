@@ -41,31 +41,31 @@ it('the head is silent since it last rose while assets are pending, however ofte
   time.ms = 500_000;
   await lane.take([request('a')]);
   await lane.turn();
-  expect(await measure('minter_head_silent_seconds')).toBe(0);
+  expect(await measure('playline_minter_head_silent_seconds')).toBe(0);
   time.ms += 90_000;
   await lane.turn();
-  expect(await measure('minter_head_silent_seconds')).toBe(90);
+  expect(await measure('playline_minter_head_silent_seconds')).toBe(90);
   node.isAway = true;
   time.ms += 10_000;
   await lane.turn().catch(() => {});
-  expect(await measure('minter_head_silent_seconds')).toBe(100);
+  expect(await measure('playline_minter_head_silent_seconds')).toBe(100);
   node.isAway = false;
   mine(1);
   await lane.turn();
-  expect(await measure('minter_head_silent_seconds')).toBe(0);
+  expect(await measure('playline_minter_head_silent_seconds')).toBe(0);
   mine(DEPTH);
   await lane.turn();
   time.ms += 90_000;
   await lane.turn();
-  expect(await measure('minter_head_silent_seconds')).toBe(0);
+  expect(await measure('playline_minter_head_silent_seconds')).toBe(0);
 });
 
 it('reading the metrics sends no request to a node: funds are those of the last turn', async () => {
   const { lane, request, asked, measure } = await openMeasured();
-  expect(await measure('minter_funds_ether')).toBeNull();
+  expect(await measure('playline_minter_funds_ether')).toBeNull();
   await lane.take([request('a')]);
   await lane.turn();
   const { count } = asked;
-  expect(await measure('minter_funds_ether')).toBe(1_000);
+  expect(await measure('playline_minter_funds_ether')).toBe(1_000);
   expect(asked.count).toBe(count);
 });

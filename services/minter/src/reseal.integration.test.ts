@@ -123,7 +123,7 @@ it('a minter with one signer key names every live signable key that it cannot op
   expect(lines.some((line) => line.includes('cannot be opened') && line.includes(foreign.address))).toBe(true);
   const next = await create('Next of a lost signer', lost);
   await until('the next key is named', () => reasons().signableKeys?.includes(next.address));
-  expect(await metrics.text()).toMatch(/^minter_unopened_keys\{.*\} 2$/m);
+  expect(await metrics.text()).toMatch(/^playline_minter_unopened_keys\{.*\} 2$/m);
   await store.change((records) => ({ ...records.find(({ address }) => address === next.address)!, state: 'disabled' }));
   await until('a disabled key is not named', () => reasons().signableKeys?.includes(next.address) === false);
 });

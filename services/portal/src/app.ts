@@ -18,12 +18,13 @@ import {
   createClientAddress,
   createFaultLog,
   createHttpApp,
+  createRequestDurations,
   type Exchange,
   type HttpApp,
   type Route,
 } from '@playline/http';
 import { createWindowLimiter } from '@playline/rate-limit';
-import type { Logger } from '@playline/runtime';
+import type { Logger, Metrics } from '@playline/runtime';
 import { createNote } from './audit-entries.ts';
 import type { Config } from './config.ts';
 import { createBrowserCookie, createSessionCookie, createWayCookie } from './frame/cookies.ts';
@@ -51,13 +52,22 @@ export interface PortalAppParts extends PortalParts {
   /** Null: nobody signs in by one. */
   readonly openIdProvider: OpenIdProvider | null;
   readonly logger: Logger;
+  readonly metrics: Pick<Metrics, 'histogram'>;
 }
 
 /** Sixty-four of the largest forms at a time. */
 const FORM_BYTES_MAX = 64 * 64 * 1024;
 
 /** The whole portal without its port: host, session, project and role, form token, page. */
-export function createPortalApp({ config, origin, sessions, oneTime, logger, ...parts }: PortalAppParts): HttpApp {
+export function createPortalApp({
+  config,
+  origin,
+  sessions,
+  oneTime,
+  logger,
+  metrics,
+  ...parts
+}: PortalAppParts): HttpApp {
   const { accounts, passwords, passkeys, openIdProvider: provider } = parts;
   const onFault = createFaultLog({ logger });
   const frame: FrameParts = {
@@ -107,6 +117,7 @@ export function createPortalApp({ config, origin, sessions, oneTime, logger, ...
       ...createUnknown(frame),
     ],
     link: () => origin.origin,
+    onAnswer: createRequestDurations(metrics),
     onFault,
   });
 }

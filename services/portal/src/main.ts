@@ -99,6 +99,7 @@ await runService(logger, async (use) => {
   const app = createPortalApp({
     config,
     logger,
+    metrics,
     origin,
     shares,
     ...records,

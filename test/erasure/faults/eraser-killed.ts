@@ -12,7 +12,7 @@ import { createScene, doings, isLinked } from './scene.ts';
 
 const KILLED_AT = Object.values(MOMENTS);
 /** Metrics that show that an eraser's work has ended: done, failed, or handed over to another process. */
-const ENDS = ['eraser_requests_total', 'eraser_faults_total', 'eraser_handovers_total'];
+const ENDS = ['playline_eraser_requests_total', 'playline_eraser_faults_total', 'playline_eraser_handovers_total'];
 
 /** Starts erasers behind a separate wire each, so that the test sees which one does something. */
 interface Watch {

@@ -26,7 +26,7 @@ export async function readTheLogAgain(rig: ErasureRig): Promise<void> {
   for (const [service, topics] of READ)
     for (const topic of topics) await caughtUp(rig, topic, rig.world.groupOf(service));
   const text = await metricsOf(rig.running['event-writer']);
-  expect(sumOf(text, 'stream_records_total', 'reason="fenced"')).toBeGreaterThan(0);
+  expect(sumOf(text, 'playline_stream_records_total', 'reason="fenced"')).toBeGreaterThan(0);
   await expectNothing(rig, scene.person.keys, cutoffAt);
   await scene.ends(erasureId);
 }
@@ -59,7 +59,7 @@ export async function comeBack(rig: ErasureRig): Promise<void> {
   await until('the person is linked again', () => isLinked(rig, person));
   const kept = await rowsAbout(rig, person);
   const dropped = async () =>
-    sumOf(await metricsOf(rig.running['event-writer']), 'stream_records_total', 'reason="fenced"');
+    sumOf(await metricsOf(rig.running['event-writer']), 'playline_stream_records_total', 'reason="fenced"');
   const letters = async () => (await rig.log.read(rig.topic(`${TOPICS.messages.name}.dead`))).length;
   const [before, dead] = [await dropped(), await letters()];
   const eventTimestamp = new Date(cutoffAt - HOUR_MS).toISOString();

@@ -104,7 +104,7 @@ async function run(trial: Trial, { crew, batches }: { crew: Crew | null; batches
   if (cuts.length > 0) {
     await waitFor('the writer says that partitions stand', async () => {
       const answer = await fetch(`${writer.adminUrl}/metrics`);
-      const stopped = /^stream_partitions_stopped\{[^}]*messages[^}]*\} (\d+)$/m.exec(await answer.text());
+      const stopped = /^playline_stream_stopped_partitions\{[^}]*messages[^}]*\} (\d+)$/m.exec(await answer.text());
       return Number(stopped?.[1] ?? 0) === cuts.length;
     });
     assert.equal(await writer.isReady(), false, 'a writer whose partitions stand is not ready');

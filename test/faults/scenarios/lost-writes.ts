@@ -73,7 +73,7 @@ const linkersOf = ({ crew }: Trial) => crew.filter(({ service }) => service === 
 
 async function rewindsOf(trial: Trial): Promise<number> {
   const counts = await Promise.all(
-    linkersOf(trial).map(async (linker) => sumOf(await metricsOf(linker), 'identity_rewinds_total')),
+    linkersOf(trial).map(async (linker) => sumOf(await metricsOf(linker), 'playline_identity_rewinds_total')),
   );
   return counts.reduce((sum, count) => sum + count, 0);
 }

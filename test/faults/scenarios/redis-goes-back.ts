@@ -213,7 +213,7 @@ export const redisGoesBack: Scenario = {
     ]);
     const persons = createPersons(trial, () => ({ gateway, key }));
     await persons.identify('kept');
-    const restoresOf = async () => sumOf(await metricsOf(eraser), 'eraser_fence_restores_total', '');
+    const restoresOf = async () => sumOf(await metricsOf(eraser), 'playline_eraser_fence_restores_total', '');
     const access = { gateway, secret: await createSecret(trial) };
     const first = await tryLoss(trial, access, backToCopy(trial));
     const before = await restoresOf();

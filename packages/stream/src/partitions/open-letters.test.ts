@@ -82,9 +82,9 @@ it('reports the number with the metrics, and the last known one while the log do
   addLetter();
   reportOpenLetters(createOpenLetters(reader, ['a', 'without']), metrics);
   const read = async () =>
-    (await metrics.text()).split('\n').filter((line) => line.startsWith('stream_dead_letters_open{'));
+    (await metrics.text()).split('\n').filter((line) => line.startsWith('playline_stream_open_dead_letters{'));
   const expected = ['a', 'without'].map(
-    (topic, at) => `stream_dead_letters_open{topic="${topic}",service="test"} ${1 - at}`,
+    (topic, at) => `playline_stream_open_dead_letters{topic="${topic}",service="test"} ${1 - at}`,
   );
   await until('the first reading', async () => (await read()).length === 2);
   expect(await read()).toEqual(expected);

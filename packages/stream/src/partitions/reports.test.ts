@@ -161,7 +161,9 @@ describe('what a partition tells', () => {
       ['warn', 'no connection'],
     ]);
     expect(lines[0]).toMatchObject({ topic: 'topic', partition: 2 });
-    expect(await metrics.text()).toContain('stream_retries_total{topic="topic",step="assign",service="test"} 3');
+    expect(await metrics.text()).toContain(
+      'playline_stream_retries_total{topic="topic",step="assign",service="test"} 3',
+    );
     worker.end();
   });
 });

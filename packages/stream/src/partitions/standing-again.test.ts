@@ -20,7 +20,7 @@ function openBench() {
   };
   /** How many partitions stand; null before any has. */
   const stopped = async () =>
-    /^stream_partitions_stopped\{topic="topic",.*\} (\d+)$/m.exec(await metrics.text())?.[1] ?? null;
+    /^playline_stream_stopped_partitions\{topic="topic",.*\} (\d+)$/m.exec(await metrics.text())?.[1] ?? null;
   return { log, metrics, append, stopped };
 }
 

@@ -214,16 +214,15 @@ const INSERT_SECONDS = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
 /**
  * Counts rows, inserts, their duration and their faults by table. A `StoreFault` becomes what the block protocol
  * expects: try again, try again with fewer rows, or the fault itself, which stops the partition.
- * @param prefix before the names of the metrics: `event_writer` gives `event_writer_rows_total`
  */
-export function createStoreCalls(metrics: Metrics, prefix: string): StoreCalls {
-  const rowsTotal = metrics.counter(`${prefix}_rows_total`, 'Rows acknowledged by the store', ['table']);
-  const insertsTotal = metrics.counter(`${prefix}_inserts_total`, 'Inserts acknowledged by the store', ['table']);
-  const seconds = metrics.histogram(`${prefix}_insert_seconds`, 'Time of acknowledged inserts', {
+export function createStoreCalls(metrics: Metrics): StoreCalls {
+  const rowsTotal = metrics.counter('playline_store_rows_total', 'Rows acknowledged by the store', ['table']);
+  const insertsTotal = metrics.counter('playline_store_inserts_total', 'Inserts acknowledged by the store', ['table']);
+  const seconds = metrics.histogram('playline_store_insert_duration_seconds', 'Time of acknowledged inserts', {
     bucketsSeconds: INSERT_SECONDS,
     labelNames: ['table'],
   });
-  const faultsTotal = metrics.counter(`${prefix}_store_faults_total`, 'Faults of the store, by its name for them', [
+  const faultsTotal = metrics.counter('playline_store_faults_total', 'Faults of the store, by its name for them', [
     'table',
     'code',
   ]);

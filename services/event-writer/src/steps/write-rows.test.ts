@@ -59,7 +59,7 @@ const tooLarge = faultOf('oversize', 'MEMORY_LIMIT_EXCEEDED');
 function openBlock(offsets: readonly number[] = [10, 11, 12, 13]) {
   const store = createMemoryEventStore((block) => (block.table === 'consent_log' ? offsetsOf(block) : []));
   const metrics = createMetrics('test');
-  const writeRows = createWriteRows({ store, calls: createStoreCalls(metrics, 'event_writer') });
+  const writeRows = createWriteRows({ store, calls: createStoreCalls(metrics) });
   const notes = createNameNotes();
   const rows = consentsAt(offsets);
   const name = { topic: 'consents', partition: 3, start: 10, end: 14, transformVersion: 1 };
@@ -155,7 +155,7 @@ describe('rows of a block', () => {
     await expect(write(true)).rejects.toThrow(RetryableFault);
     const text = await metrics.text();
     for (const code of ['UNKNOWN_TABLE', 'ECONNRESET'])
-      expect(text).toContain(`event_writer_store_faults_total{table="consent_log",code="${code}",service="test"} 1`);
+      expect(text).toContain(`playline_store_faults_total{table="consent_log",code="${code}",service="test"} 1`);
   });
 
   it('without a place in the log are stored too, in pieces when they are too many', async () => {

@@ -28,7 +28,7 @@ import { openHttpServer } from '@playline/http';
 import { freePorts } from '@playline/infra/ports';
 import { createIdentityKeyer } from '@playline/people';
 import { openMemoryPeople } from '@playline/people/memory';
-import { createLogger } from '@playline/runtime';
+import { createLogger, createMetrics } from '@playline/runtime';
 import { expect } from 'vitest';
 import { createPortalApp, type PortalAppParts } from '../app.ts';
 import { createPortalShares } from '../frame/shares.ts';
@@ -158,6 +158,7 @@ function createParts(origin: URL): PortalAppParts {
   return {
     config: { PORTAL_SECRET: Buffer.alloc(32, 1), TRUSTED_PROXIES: 0 },
     logger: createLogger({ service: 'portal', level: 'silent' }),
+    metrics: createMetrics('portal'),
     origin,
     sessions,
     oneTime: oneTimeTexts,

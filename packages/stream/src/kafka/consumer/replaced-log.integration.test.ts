@@ -68,7 +68,7 @@ describe('a log that is not the one whose offset was committed', () => {
     const { topic, open, lines, metrics, stored, committed, groupId } = await replaceLog(after);
     const consumer = await open();
     await until('a partition that stands', async () =>
-      /^stream_partitions_stopped\{.*\} 1$/m.test(await metrics.text()),
+      /^playline_stream_stopped_partitions\{.*\} 1$/m.test(await metrics.text()),
     );
     expect(consumer.ready()).toBe(false);
     await fill(topic, 'new and later', 10);
@@ -129,7 +129,7 @@ describe('a log that is not the one whose offset was committed', () => {
     await until('the last row', () => store.rows.some(({ text }) => text === 'second 59'));
     await until('the commit', async () => (await fixture.committed(groupId, topic))[0]?.offset === 120);
     expect(consumer.ready()).toBe(true);
-    expect(await metrics.text()).toMatch(/^stream_offsets_skipped_total\{.*\} 40$/m);
+    expect(await metrics.text()).toMatch(/^playline_stream_offsets_skipped_total\{.*\} 40$/m);
     await consumer.close();
     const expected = [...Array(60).keys(), ...Array.from({ length: 20 }, (_, i) => 100 + i)];
     expect(store.offsets(topic)).toEqual(expected.map((offset) => `0/${offset}`));

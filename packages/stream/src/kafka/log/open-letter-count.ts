@@ -12,7 +12,7 @@ export interface LetterCountOptions extends BrokerTarget {
   readonly metrics: Metrics;
 }
 
-/** Reports `stream_dead_letters_open{topic}` when metrics are read; connects the first time. */
+/** Reports `playline_stream_open_dead_letters{topic}` when metrics are read; connects the first time. */
 export function openLetterCount({ topics, metrics, ...kafka }: LetterCountOptions): { close(): Promise<void> } {
   const log = openLogReader({ ...kafka, clientId: 'dead-letters' });
   reportOpenLetters(createOpenLetters(log, topics), metrics);
@@ -111,7 +111,7 @@ export function reportOpenLetters(letters: OpenLetters, metrics: Metrics): void 
       });
     return reading;
   };
-  metrics.collectedGauge('stream_dead_letters_open', HELP, {
+  metrics.collectedGauge('playline_stream_open_dead_letters', HELP, {
     labelNames: ['topic'],
     async collect(gauge) {
       await waitAtMost(COLLECT_MAX_MS, readOn() ?? Promise.resolve(), () => {});
