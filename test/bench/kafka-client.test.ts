@@ -32,7 +32,7 @@ const environment = {
 beforeAll(async () => {
   await applyTopics(target);
   const producer = await openProducer({ brokers: kafka, clientId: tag, topics: [topic] });
-  await producer.sendPlaced({ topic, key: Buffer.from(tag), value: Buffer.from('one') });
+  await producer.sendForOffset({ topic, key: Buffer.from(tag), value: Buffer.from('one') });
   await producer.close();
 });
 afterAll(() => dropTopics(target));

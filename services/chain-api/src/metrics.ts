@@ -1,12 +1,12 @@
 import type { ChainStore } from '@playline/chain';
-import { createRequestDurations, type Frame } from '@playline/http';
+import { createRequestDurations, type ServerContext } from '@playline/http';
 import type { Metrics } from '@playline/runtime';
 import type { Chain } from './chains.ts';
 import type { LookupOutcome } from './token-lookup.ts';
 
 /** What the chain API counts. Labels are few and fixed: no addresses, no ids. */
 export interface ChainApiMetrics {
-  readonly onAnswer: Frame['onAnswer'];
+  readonly onAnswer: ServerContext['onAnswer'];
   onRefused(limit: string): void;
   /** Counts a page that was read under the last known horizon. */
   onOldHorizon(): void;

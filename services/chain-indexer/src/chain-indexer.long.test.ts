@@ -228,7 +228,7 @@ describe('the log of a chain', () => {
     });
     await until('all of them have begun', () => begun === names.length);
     await own.publish({ ...nothing, progress: progressOf('read-chain', 2) });
-    const reopened = indexers.openLogs({ onLook: () => looks++ });
+    const reopened = indexers.openLogs({ onBounds: () => looks++ });
     const asked = reopened.open('read-chain').finally(() => {
       hasAnswered = true;
     });
@@ -252,7 +252,7 @@ describe('the log of a chain', () => {
         await stuck.promise;
       },
     });
-    const [logs, others] = [indexers.openLogs(), indexers.openLogs({ onLook: () => looks++ })];
+    const [logs, others] = [indexers.openLogs(), indexers.openLogs({ onBounds: () => looks++ })];
     const own = await logs.open('token-chain');
     const numbers = Array.from({ length: 200 }, (_, index) => index + 1);
     const keyOf = (chain: string, number: number) => `${chain} 0x${number.toString(16).padStart(40, '0')}`;

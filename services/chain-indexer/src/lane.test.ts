@@ -5,7 +5,7 @@ import { describe, expect, it } from 'vitest';
 import { createFaultyNode, NODE_FAULTS, type NodeFaultName } from './test/faulty-node.ts';
 import { CHAIN, createTestLane, stepToEnd } from './test/lanes.ts';
 import { createStateNode, type LogDraft, MemoryChain, rangeDraft, transferDraft } from './test/memory-chain.ts';
-import { MemoryIndexLogs, type PublishFate } from './test/memory-index-logs.ts';
+import { MemoryIndexLogs, type PublishOutcome } from './test/memory-index-logs.ts';
 
 const DEPTH = 4;
 
@@ -43,7 +43,7 @@ const faultNames: fc.Arbitrary<NodeFaultName> = fc.oneof(
   { weight: 12, arbitrary: fc.constant('none' as const) },
   { weight: 13, arbitrary: fc.constantFrom(...NODE_FAULTS) },
 );
-const fates: fc.Arbitrary<PublishFate> = fc.oneof(
+const fates: fc.Arbitrary<PublishOutcome> = fc.oneof(
   { weight: 6, arbitrary: fc.constant('published' as const) },
   { weight: 1, arbitrary: fc.constant('lost' as const) },
   { weight: 1, arbitrary: fc.constant('published, and nobody says so' as const) },
@@ -71,7 +71,7 @@ async function play({ actions, faults, fates: given, picks, ...over }: Scenario)
   const [nextFault, nextPick] = [createTurns(faults), createTurns(picks)];
   let isHealed = false;
   for (let block = 0; block < over.blocksBefore; block++) chain.mine([transferDraft(1 + (block % 4), [0, 1], block)]);
-  logs.fate = createTurns(given);
+  logs.outcome = createTurns(given);
   const nodes: ChainNode[] = Array.from({ length: over.nodes }, (_, index) =>
     createFaultyNode(chain, {
       name: String(index),
@@ -94,7 +94,7 @@ async function play({ actions, faults, fates: given, picks, ...over }: Scenario)
         }
   }
   isHealed = true;
-  logs.fate = () => 'published';
+  logs.outcome = () => 'published';
   await stepToEnd(start());
   return { chain, logs };
 }

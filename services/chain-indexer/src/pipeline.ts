@@ -81,7 +81,7 @@ function watchHeads(metrics: Metrics, watches: ReadonlyMap<string, HeadWatch>): 
     {
       labelNames: ['chain'],
       collect: (gauge) => {
-        for (const [chain, { standstill }] of watches) gauge.set({ chain }, (standstill?.ms ?? 0) / 1000);
+        for (const [chain, { stall }] of watches) gauge.set({ chain }, (stall?.ms ?? 0) / 1000);
       },
     },
   );

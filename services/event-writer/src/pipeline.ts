@@ -41,8 +41,8 @@ import {
   type BlockBuilder,
   type BlockName,
   type BlockSink,
-  createNameNotes,
   createStoreCalls,
+  createTokenNotes,
   type Outcome,
   type Producer,
   RetryableFault,
@@ -181,7 +181,7 @@ function createWriteMessages(parts: BlockParts): BlockStep {
 class MessageBlock implements BlockBuilder {
   readonly #options: MessageBlockOptions;
   readonly #transcoder: RowTranscoder;
-  readonly #notes = createNameNotes();
+  readonly #notes = createTokenNotes();
   readonly #events: RowBuffer;
 
   constructor(options: MessageBlockOptions, transcoder: RowTranscoder) {
@@ -244,7 +244,7 @@ function createWriteRecords<R>(codec: RecordCodec<R>, rows: RecordRows<R>, parts
 
 class RecordBlock<R> implements BlockBuilder {
   readonly #options: RecordBlockOptions<R>;
-  readonly #notes = createNameNotes();
+  readonly #notes = createTokenNotes();
   /** One for each table, in the order of the tables. */
   readonly #buffers: RowBuffer[];
 

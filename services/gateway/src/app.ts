@@ -12,7 +12,7 @@ import type { Utf8IdentityKeyer } from '@playline/people';
 import type { Logger, Metrics } from '@playline/runtime';
 import type { Producer } from '@playline/stream';
 import { type AudiencePorts, createAudienceRoutes } from './audience-routes.ts';
-import { createAuthorise, createOperationCount, STRANGE_ORIGIN } from './authorise.ts';
+import { createAuthorise, createOperationCount, ORIGIN_NOT_ALLOWED } from './authorise.ts';
 import type { ClockWatch } from './clock-watch.ts';
 import type { Config } from './config.ts';
 import type { DocsSettings } from './docs/examples/context.ts';
@@ -28,7 +28,7 @@ import type { SchemaIds } from './schema-ids.ts';
 /** What the gateway works with: settings and ports, no adapters. */
 export interface GatewayParts {
   config: GatewaySettings;
-  producer: Pick<Producer, 'send' | 'sendPlaced'>;
+  producer: Pick<Producer, 'send' | 'sendForOffset'>;
   publishRejections: PublishRejections;
   /** What consent and erasure work with. */
   audience: AudiencePorts;
@@ -67,7 +67,7 @@ export function createGatewayApp({ config, logger, ...parts }: GatewayParts): Ht
   const authorise = createAuthorise(
     publishableKeyHeader,
     limits.failedKeys.guard(parts.verifyPublishable),
-    (key, { traceId }) => parts.usage.refused(key, { reason: STRANGE_ORIGIN, traceId }),
+    (key, { traceId }) => parts.usage.refused(key, { reason: ORIGIN_NOT_ALLOWED, traceId }),
   );
   const bytesInFlight = createBytesInFlight(config.BYTES_IN_FLIGHT_MAX);
   // Read only when metrics are scraped, because the value changes four times in every request.
@@ -102,7 +102,7 @@ export function createGatewayApp({ config, logger, ...parts }: GatewayParts): Ht
   const audience = createAudienceRoutes({ ...shared, count: createOperationCount(parts.usage) });
   const docs = createDocsRoutes({ publicUrl: config.PUBLIC_URL, headerPrefix: config.HTTP_HEADER_PREFIX });
   return createHttpApp({
-    routes: [...[limits.failedKeys.show(messages), ...audience].map(parts.clock.guard), ...docs],
+    routes: [...[limits.failedKeys.addHeaders(messages), ...audience].map(parts.clock.guard), ...docs],
     publishableKeyHeader,
     link: (code) => config.PUBLIC_URL + errorPath(code),
     onAnswer: createRequestDurations(parts.metrics),

@@ -8,12 +8,12 @@ import { CHAIN, SIGNER } from './test/mint-requests.ts';
 async function openMeasured() {
   const metrics = createMetrics('minter');
   const asked = { count: 0 };
-  const standing: { lane: MintLane | null } = { lane: null };
+  const held: { lane: MintLane | null } = { lane: null };
   const nowMs = (): number => world.time.ms;
   const measured = createMinterMetrics({
     metrics,
     clock: { monotonicMs: nowMs, wallClockMs: nowMs },
-    workers: () => [{ lane: { chain: CHAIN, signer: SIGNER }, standing: standing.lane, takeOvers: 1 }],
+    workers: () => [{ lane: { chain: CHAIN, signer: SIGNER }, current: held.lane, takeOvers: 1 }],
   });
   const world = createWorld((node) => [
     measured.watchNode(CHAIN, {
@@ -28,12 +28,12 @@ async function openMeasured() {
       },
     }),
   ]);
-  standing.lane = await world.takeOver();
+  held.lane = await world.takeOver();
   const measure = async (name: string) => {
     const line = (await metrics.text()).split('\n').find((each) => each.startsWith(`${name}{`));
     return line === undefined ? null : Number(line.split(' ').at(-1));
   };
-  return { ...world, asked, lane: standing.lane, measure };
+  return { ...world, asked, lane: held.lane, measure };
 }
 
 it('the head is silent since it last rose while assets are pending, however often a node reports it', async () => {

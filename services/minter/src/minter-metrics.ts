@@ -21,7 +21,7 @@ interface Heard {
 
 const WEI_PER_ETHER = 1e18;
 
-type Measured = Pick<LaneWorker, 'lane' | 'standing' | 'takeOvers'>;
+type Measured = Pick<LaneWorker, 'lane' | 'current' | 'takeOvers'>;
 
 export interface MinterMetricsParts {
   readonly metrics: Metrics;
@@ -101,8 +101,8 @@ function watchHeads({ metrics, clock, workers }: MinterMetricsParts, heard: Read
       collect: (gauge) => {
         gauge.reset();
         const since = new Map<string, number>();
-        for (const { lane, standing } of workers()) {
-          const sinceMs = standing?.pendingSinceMs ?? null;
+        for (const { lane, current } of workers()) {
+          const sinceMs = current?.pendingSinceMs ?? null;
           if (sinceMs !== null) since.set(lane.chain, Math.min(sinceMs, since.get(lane.chain) ?? sinceMs));
           else if (!since.has(lane.chain) && heard.has(lane.chain)) gauge.set({ chain: lane.chain }, 0);
         }
@@ -128,7 +128,7 @@ function watchLanes({ metrics, clock, workers }: MinterMetricsParts): void {
         }
       },
     });
-  const pendingOf = (worker: Measured) => worker.standing?.ledger.pending ?? [];
+  const pendingOf = (worker: Measured) => worker.current?.ledger.pending ?? [];
   gauge('playline_minter_pending_assets', 'Assets that are not settled', (worker) => pendingOf(worker).length);
   gauge(
     'playline_minter_waiting_assets',
@@ -149,10 +149,10 @@ function watchLanes({ metrics, clock, workers }: MinterMetricsParts): void {
   gauge(
     'playline_minter_open_nonces',
     'Nonces that are not spent for good',
-    (worker) => worker.standing?.ledger.openNonces.length ?? 0,
+    (worker) => worker.current?.ledger.openNonces.length ?? 0,
   );
   gauge('playline_minter_takeovers', 'Times that this process has taken the signer over', (worker) => worker.takeOvers);
-  gauge('playline_minter_funds_ether', 'What a signer had when the chain was last looked at', ({ standing }) =>
-    standing?.funds == null ? null : Number(standing.funds) / WEI_PER_ETHER,
+  gauge('playline_minter_funds_ether', 'What a signer had when the chain was last looked at', ({ current }) =>
+    current?.funds == null ? null : Number(current.funds) / WEI_PER_ETHER,
   );
 }

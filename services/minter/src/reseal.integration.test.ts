@@ -50,7 +50,7 @@ async function openStore() {
     schemaOf: registry.schemaOf,
     bounds: () => reader.bounds(topic),
     read: (range) => reader.read({ topic, ...range }),
-    send: (record) => producer.sendPlaced({ topic, ...record }),
+    send: (record) => producer.sendForOffset({ topic, ...record }),
   });
   return { store: createRecordStore({ view, log }, { changedBy: 'minter', requestId: '' }), view };
 }

@@ -31,7 +31,7 @@ async function cutLogs({ world, random }: Trial): Promise<Cut[]> {
   const broker = await world.storePid('kafka');
   process.kill(broker, 'SIGSTOP');
   for (const { partition } of cuts) {
-    const file = join(world.stack.places.state, 'data', 'kafka', 'data', `${topic}-${partition}`, SEGMENT);
+    const file = join(world.stack.paths.state, 'data', 'kafka', 'data', `${topic}-${partition}`, SEGMENT);
     const { size } = statSync(file);
     // The cut may be within a batch. The broker drops the incomplete batch.
     truncateSync(file, random.integer(Math.ceil(size / 5), Math.floor((size * 3) / 4)));

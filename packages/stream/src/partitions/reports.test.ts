@@ -124,7 +124,7 @@ describe('what a partition tells', () => {
       const none = { minMs: 0, maxMs: 0 };
       const worker = openBlockPartition(store, logger, {
         rowsMax: 2,
-        waits: { attempt: none, standstill: none },
+        waits: { attempt: none, pause: none },
         retentionMsOf: () => (retentionHours === null ? null : retentionHours * 3_600_000),
       });
       const records = toRecords(['row', 'row']);

@@ -2,7 +2,7 @@ import type { IdentityDecisionRecord } from '@playline/contracts';
 import { addConsentRow, addOverrideRows, RowBuffer, StoreFault } from '@playline/events';
 import { createMemoryEventStore } from '@playline/events/memory';
 import { createMetrics } from '@playline/runtime';
-import { createNameNotes, createStoreCalls, OversizeFault, RetryableFault } from '@playline/stream';
+import { createStoreCalls, createTokenNotes, OversizeFault, RetryableFault } from '@playline/stream';
 import { describe, expect, it } from 'vitest';
 import { createWriteRows } from './block-step.ts';
 
@@ -60,7 +60,7 @@ function openBlock(offsets: readonly number[] = [10, 11, 12, 13]) {
   const store = createMemoryEventStore((block) => (block.table === 'consent_log' ? offsetsOf(block) : []));
   const metrics = createMetrics('test');
   const writeRows = createWriteRows({ store, calls: createStoreCalls(metrics) });
-  const notes = createNameNotes();
+  const notes = createTokenNotes();
   const rows = consentsAt(offsets);
   const name = { topic: 'consents', partition: 3, start: 10, end: 14, transformVersion: 1 };
   const write = (triedBefore: boolean) =>

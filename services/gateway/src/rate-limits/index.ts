@@ -76,7 +76,7 @@ function createConsentLimit({ limiter, addressOf, onRefused }: ConsentLimitParts
 }
 
 /** Builds the report of whether the gateways share the limits or each enforces them alone. */
-export function createSharingReport(metrics: Metrics, logger: Logger): NonNullable<SharedLimiterOptions['onShared']> {
+export function createSharedLog(metrics: Metrics, logger: Logger): NonNullable<SharedLimiterOptions['onShared']> {
   const gauge = metrics.gauge(
     'playline_gateway_rate_limit_shared',
     '1 while the limit of a key holds on all processes together',

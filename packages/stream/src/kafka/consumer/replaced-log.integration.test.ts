@@ -54,7 +54,7 @@ describe('a log that is not the one whose offset was committed', () => {
     await until('the commit', async () => (await committed())?.offset === BEFORE);
     await first.close();
     const { metadata } = (await committed())!;
-    await fixture.remakeTopic(topic);
+    await fixture.recreateTopic(topic);
     await fill(topic, 'new', after);
     await fixture.commit(parts.groupId, { topic, offset: BEFORE, metadata: metadata ?? '' });
     const stored = () => parts.store.rows.map(({ text }) => text).filter((text) => text.startsWith('new'));
@@ -85,8 +85,8 @@ describe('a log that is not the one whose offset was committed', () => {
     const consumer = await open();
     await until('a partition that stands', async () => !consumer.ready() && consumer.lag().size > 0);
     const { metadata } = (await committed())!;
-    const answers = { committed: BEFORE, mark: parseMetadata(metadata, BEFORE).mark };
-    const decision = { from: 0, answers, decidedAtMs: Date.now(), replaced: [{ start: 0, end: BEFORE }] };
+    const forCommit = { committed: BEFORE, mark: parseMetadata(metadata, BEFORE).mark };
+    const decision = { from: 0, forCommit, decidedAtMs: Date.now(), replaced: [{ start: 0, end: BEFORE }] };
     const at = { topic, offset: 0, metadata: toDecisionMetadata(decision) };
     await fixture.commit(decisionGroupOf(groupId), at);
     await until('every new row', () => stored().length >= BEFORE);

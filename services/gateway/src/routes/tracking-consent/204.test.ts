@@ -57,7 +57,7 @@ describe('204', () => {
       identityKey,
       status: 'none',
       receivedAt: Date.now(),
-      place,
+      position: place,
     });
     expect((await putConsent(gateway, wanted())).status).toBe(204);
     expect(await (await getConsent(gateway)).json()).toEqual({ status: 'none' });

@@ -21,7 +21,7 @@ describe('500', () => {
     const gateway = await openGateway({ PUBLISH_DEADLINE_MS: 100 });
     gateway.producer.mode = 'hold';
     expect((await putConsent(gateway, wanted())).status).toBe(500);
-    expect(gateway.producer.placed).toEqual([{ attemptsMaxMs: 100 }]);
+    expect(gateway.producer.deliveries).toEqual([{ attemptsMaxMs: 100 }]);
   });
 
   it('answers at the deadline; a change that reaches the log later is in the store all the same', async () => {
