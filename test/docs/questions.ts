@@ -58,7 +58,7 @@ export const QUESTIONS: readonly Question[] = [
   },
   {
     asks: 'Something does not serve in the night. What do I look at first?',
-    path: ['README.md', 'README.md#when-something-is-wrong'],
+    path: ['README.md', 'infra/RUNBOOK.md'],
     answer: /npm run status/,
   },
   {
@@ -68,8 +68,8 @@ export const QUESTIONS: readonly Question[] = [
   },
   {
     asks: 'What do you call a hold, a fence, a block?',
-    path: ['README.md', 'packages/README.md#words'],
-    answer: /\| hold \| from the acceptance of an erasure until its end/,
+    path: ['README.md', 'GLOSSARY.md'],
+    answer: /\| hold \| from acceptance until the end of an erasure/,
   },
   {
     asks: 'Why does the project have a producer for Kafka of its own?',
