@@ -6,13 +6,10 @@ import {
   toUuidText,
 } from '@playline/contracts';
 
-/**
- * State of a requested asset, as it is stored and shown. One per reference id and attempt. Its metadata is only on the
- * log of requests and in the table `mint_metadata`.
- */
+/** One attempt of a reference id. Metadata is only on the log and in `mint_metadata`. */
 export interface MintState {
   readonly chain: string;
-  /** `0x` and 40 lower-case hexadecimal digits; so are the signer and the owner. */
+  /** Lower case, as signer and owner. */
   readonly contractAddress: string;
   readonly referenceId: string;
   /** 32 lower-case hexadecimal digits. */
@@ -26,13 +23,13 @@ export interface MintState {
   /** Epoch milliseconds. */
   readonly requestedAt: number;
   readonly traceId: string;
-  /** 0 while only the request is known; grows with each change. */
+  /** 0 while only the request is known. */
   readonly revision: number;
   readonly status: MintStatus;
   readonly stage: string;
   readonly reason: string | null;
   readonly nonce: number | null;
-  /** `0x` and 64 lower-case hexadecimal digits. */
+  /** Lower case. */
   readonly transactionHash: string | null;
   /** UUID. */
   readonly activityId: string | null;
@@ -41,7 +38,6 @@ export interface MintState {
   readonly changedAt: number;
 }
 
-/** State of an asset of which only the request is known. */
 export function toRequestedState(request: Omit<MintRequestRecord, 'metadata'>): MintState {
   return {
     chain: request.chain,
@@ -68,7 +64,6 @@ export function toRequestedState(request: Omit<MintRequestRecord, 'metadata'>): 
   };
 }
 
-/** State from a record of `chain.mint-state.v1`. */
 export function toMintState(record: MintStateRecord): MintState {
   const { revision, status, stage, reason, nonce, error, changedAt } = record;
   const { transactionHash, activityId } = record;
@@ -86,21 +81,19 @@ export function toMintState(record: MintStateRecord): MintState {
   };
 }
 
-/** The fields that decide which of two states counts. */
-export type Standing = Pick<MintState, 'attemptId' | 'signer' | 'status' | 'revision' | 'requestedAt'>;
+/** Decide which of two states counts. */
+export type CurrentState = Pick<MintState, 'attemptId' | 'signer' | 'status' | 'revision' | 'requestedAt'>;
 
-/** A state that may come from an unconfirmed claim, whose request may or may not be on the log. */
-export interface OpenStanding extends Standing {
+/** May come from an unconfirmed claim. */
+export interface UnconfirmedState extends CurrentState {
   readonly isConfirmed: boolean;
 }
 
 /**
- * Whether a state from the log replaces the current state of a reference id. Follows the minter: the first request of a
- * reference id wins until it has failed, so a later one counts only after a failure. Any state of the minter counts
- * more than a request without one. States of one signer are ordered by the log; between two signers the time of the
- * request decides.
+ * Whether a state from the log replaces the current one. As the minter decides: a later request counts only after a
+ * failure, and a minter's state more than a bare request. Between two signers the time of the request decides.
  */
-export function isTruer(said: Standing, standing: OpenStanding | null): boolean {
+export function isTruer(said: CurrentState, standing: UnconfirmedState | null): boolean {
   if (standing === null) return true;
   if (said.attemptId === standing.attemptId) return !standing.isConfirmed || said.revision > standing.revision;
   if (standing.status === 'succeeded') return false;
@@ -110,15 +103,15 @@ export function isTruer(said: Standing, standing: OpenStanding | null): boolean 
   return isLater || said.signer === standing.signer;
 }
 
-/** The attempt that counts among all attempts of a reference id. Each must be given in at least one revision. */
-export function foldAttempts<S extends Standing & Pick<MintState, 'changedAt'>>(attempts: readonly S[]): S | null {
+/** The attempt that counts. Each must have at least one revision. */
+export function foldAttempts<S extends CurrentState & Pick<MintState, 'changedAt'>>(attempts: readonly S[]): S | null {
   let standing: S | null = null;
   for (const each of attempts.toSorted((a, b) => a.changedAt - b.changedAt || a.revision - b.revision))
     if (standing === null || isTruer(each, { ...standing, isConfirmed: true })) standing = each;
   return standing;
 }
 
-/** A request in the form of the interface: one element of `result`. */
+/** An element of `result`. */
 export function toMintRequestJson(state: MintState, chain: { readonly id: string; readonly name: string }) {
   return {
     chain: { id: chain.id, name: chain.name },
@@ -136,5 +129,5 @@ export function toMintRequestJson(state: MintState, chain: { readonly id: string
   };
 }
 
-/** Six fractional digits, as in all times of the chain interface. */
+/** Six fractional digits, as in the chain interface. */
 const toTimeText = (epochMs: number): string => new Date(epochMs).toISOString().replace('Z', '000Z');

@@ -20,7 +20,7 @@ import type { HorizonOf } from './horizons.ts';
 import { type ChainApiMetrics, timeReads } from './metrics.ts';
 import { createAuthorise } from './minting/authorise.ts';
 import type { Collections } from './minting/collections.ts';
-import type { createIsLogKnown, MintTopics } from './minting/publish.ts';
+import type { createIsLogApplied, MintTopics } from './minting/publish.ts';
 import { createWithBody } from './minting/read-request-body.ts';
 import { createHistoryRead } from './routes/activity-history/handler.ts';
 import { createChainRoute } from './routes/chain-route.ts';
@@ -30,21 +30,16 @@ import { createRefreshes } from './routes/refresh-metadata/handler.ts';
 import { createTokenRead } from './routes/token/handler.ts';
 import { createTokenLookup, type TokenLookupParts } from './token-lookup.ts';
 
-/** What the chain API works with: settings and ports, no adapters. */
 export interface ChainApiParts {
   config: ChainApiSettings;
   chains: readonly Chain[];
   store: Pick<ChainStore, 'readPage' | 'readToken'>;
-  /** For tokens that have not moved. */
   createNode: TokenLookupParts['createNode'];
   cursors: Cursors;
   horizonOf: HorizonOf;
   rateLimitKeys: AdmitCallParts['keys'];
-  /** Counts the use of rate limit keys. The owner of the counter collects the counts. */
   usage: AdmitCallParts['usage'];
-  /** Verifies secret keys. */
   verifySecret: KeyVerifier;
-  /** Ports of the operations on collections. */
   minting: MintingParts;
   metrics: ChainApiMetrics;
   wallClockMs?: () => number;
@@ -66,7 +61,6 @@ export type ChainApiSettings = Pick<
   | 'CHAIN_NODES'
 > & { PUBLIC_URL: string };
 
-/** Builds the whole chain API except for the listener. */
 export function createChainApiApp({ config, metrics, logger, ...parts }: ChainApiParts): HttpApp {
   const store = timeReads(parts.store, metrics);
   const admit = createAdmitCall({
@@ -100,12 +94,11 @@ export function createChainApiApp({ config, metrics, logger, ...parts }: ChainAp
       ...docs,
     ],
     link: (code) => config.PUBLIC_URL + errorPath(code),
-    onAnswer: (_exchange, status) => metrics.onAnswer(status),
+    onAnswer: metrics.onAnswer,
     onFault: createFaultLog({ logger }),
   });
 }
 
-/** Ports of the operations on collections. */
 export interface MintingParts {
   readonly collections: Collections;
   readonly claims: MintClaims;
@@ -113,7 +106,7 @@ export interface MintingParts {
   readonly reader: Pick<MintReader, 'readPage' | 'readOne'>;
   readonly cursors: MintCursors;
   readonly topics: MintTopics;
-  readonly isLogKnown: ReturnType<typeof createIsLogKnown>;
+  readonly isLogApplied: ReturnType<typeof createIsLogApplied>;
 }
 
 type MintingSettings = Pick<
@@ -129,13 +122,13 @@ type MintingSettings = Pick<
 const MINUTE_S = 60;
 const HOUR_S = 3600;
 
-/** The six operations that take a secret key: contract, "Mints and metadata". */
+/** The six operations with a secret key: contract, "Mints and metadata". */
 function createMintingRoutes(
   settings: MintingSettings,
   parts: MintingParts,
   before: Omit<CollectionRouteParts, 'collections'>,
 ): readonly Route[] {
-  const { claims, quotas, reader, cursors, topics, collections, isLogKnown } = parts;
+  const { claims, quotas, reader, cursors, topics, collections, isLogApplied: isLogKnown } = parts;
   const mintPolicy: QuotaPolicy = {
     kind: 'mint',
     perSecond: settings.MINTS_PER_MINUTE / MINUTE_S,
@@ -153,7 +146,7 @@ function createMintingRoutes(
     quotas,
     policy: mintPolicy,
     publish: topics.publishRequests,
-    isLogKnown,
+    isLogApplied: isLogKnown,
   });
   const deadlineMs = settings.READ_DEADLINE_MS;
   const operations = [

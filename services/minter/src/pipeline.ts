@@ -29,20 +29,19 @@ import type {
   LaneClock,
   LaneSigner,
   MintLog,
-  PlacedRequest,
+  ReceivedRequest,
   SignerLane,
 } from './ports.ts';
 
-/** A chain that is minted on. */
 export interface MintedChain {
-  /** The preferred one first. */
+  /** Preferred first. */
   readonly nodes: readonly ChainNode[];
   readonly rules: ChainRules;
   readonly pollMs: number;
 }
 
 export interface MinterParts {
-  /** By the names of chains. */
+  /** By name. */
   readonly chains: ReadonlyMap<string, MintedChain>;
   readonly log: MintLog;
   readonly signerOf: (lane: SignerLane) => LaneSigner;
@@ -51,7 +50,6 @@ export interface MinterParts {
   readonly producer: Producer;
   readonly reader: Pick<LogReader, 'bounds'>;
   readonly requestTopic: string;
-  /** Texts of the schemas that requests were written with. */
   readonly schemaOf: SchemaSource;
   readonly clock: LaneClock;
   readonly metrics: Metrics;
@@ -60,17 +58,16 @@ export interface MinterParts {
 
 export interface Minter extends Closable {
   readonly ready: ReadinessChecks;
-  /** Parts that may fail for a while: requests are still accepted. */
+  /** Requests are accepted even if these fail. */
   readonly degraded: ReadinessChecks;
-  /** Why partitions stand and which faults lanes have, by name. */
-  hindrances(): Readonly<Record<string, string>>;
+  /** Why partitions are paused and lanes faulty, by name. */
+  blockers(): Readonly<Record<string, string>>;
 }
 
-/** How often to look for signers with pending assets and no worker: while some are pending, and while none are. */
-const LOOK_EVERY_MS = 5_000;
-const REST_LOOK_EVERY_MS = 15_000;
+/** With and without pending assets. */
+const RECONCILE_EVERY_MS = 5_000;
+const IDLE_RECONCILE_EVERY_MS = 15_000;
 
-/** Opens the minter: requests become states, and a worker for each signer mints them. */
 export async function openMinter(parts: MinterParts): Promise<Minter> {
   const { logger } = parts;
   const metrics = createMinterMetrics({ metrics: parts.metrics, clock: parts.clock, workers: () => workers.all });
@@ -87,12 +84,12 @@ export async function openMinter(parts: MinterParts): Promise<Minter> {
     },
     onRevoke: (_topic, partition) => workers.revoke(partition),
   });
-  const looking = startLooking(workers, logger);
+  const looking = startReconciling(workers, logger);
   const faultOf = ({ lane, fault }: LaneWorker) => (fault === null ? [] : [[toSignerKey(lane), fault] as const]);
   return {
     ready: { consumer: () => consumer.ready(), broker: () => parts.producer.ready() },
     degraded: { lanes: () => workers.all.every(({ fault }) => fault === null) },
-    hindrances: () => Object.fromEntries([...consumer.hindrances(), ...workers.all.flatMap(faultOf)]),
+    blockers: () => Object.fromEntries([...consumer.blockers(), ...workers.all.flatMap(faultOf)]),
     async close() {
       await looking.stop();
       await consumer.close();
@@ -101,15 +98,15 @@ export async function openMinter(parts: MinterParts): Promise<Minter> {
   };
 }
 
-function startLooking(workers: LaneWorkers<LaneWorker>, logger: Logger): { stop(): Promise<void> } {
+function startReconciling(workers: LaneWorkers<LaneWorker>, logger: Logger): { stop(): Promise<void> } {
   const stopped = new AbortController();
   const look = async () => {
     let isPending = true;
     while (!stopped.signal.aborted) {
-      await pause(isPending ? LOOK_EVERY_MS : REST_LOOK_EVERY_MS, stopped.signal);
+      await pause(isPending ? RECONCILE_EVERY_MS : IDLE_RECONCILE_EVERY_MS, stopped.signal);
       if (stopped.signal.aborted) return;
-      isPending = await workers.look().catch((error) => {
-        logger.warn({ error }, 'it was not looked for assets that nobody works for');
+      isPending = await workers.reconcile().catch((error) => {
+        logger.warn({ error }, 'search for pending assets without a worker failed');
         return true;
       });
     }
@@ -123,7 +120,7 @@ function startLooking(workers: LaneWorkers<LaneWorker>, logger: Logger): { stop(
   };
 }
 
-/** Requests are stored as states before the batch ends, and only then is their offset committed. */
+/** States are stored before the offset is committed. */
 function createOnBatch(
   { schemaOf, producer }: MinterParts,
   metrics: MinterMetrics,
@@ -131,8 +128,8 @@ function createOnBatch(
 ): BatchHandler['onBatch'] {
   const decode = createDecodeRequests(schemaOf);
   return async (records, { partition }) => {
-    const { placed, letters } = await decode(records);
-    const lanes = new Map<string, PlacedRequest[]>();
+    const { requests: placed, deadLetters: letters } = await decode(records);
+    const lanes = new Map<string, ReceivedRequest[]>();
     for (const one of placed) {
       const key = toSignerKey(one.request);
       lanes.set(key, [...(lanes.get(key) ?? []), one]);
@@ -150,7 +147,7 @@ function createOnBatch(
   };
 }
 
-/** Signers with pending assets that no process works for since the partition was revoked elsewhere. */
+/** Signers with pending assets in this partition. */
 async function findLanes(
   { log, reader, requestTopic }: MinterParts,
   partition: number,
@@ -169,7 +166,7 @@ function createOpenWorker(parts: MinterParts, metrics: MinterMetrics): (lane: Si
   const choices = new Map(
     [...chains].map(([chain, { nodes, rules }]) => {
       const told = { chain, chainId: rules.chainId, logger };
-      return [chain, createNodeChoice(nodes.map((node) => metrics.watchNode(chain, tellChainId(node, told))))];
+      return [chain, createNodeChoice(nodes.map((node) => metrics.watchNode(chain, logChainId(node, told))))];
     }),
   );
   return (lane) => {
@@ -181,10 +178,10 @@ function createOpenWorker(parts: MinterParts, metrics: MinterMetrics): (lane: Si
   };
 }
 
-/** Rules of a chain that is not configured: never used. */
+/** For a chain that is not configured. */
 const NO_RULES = {} as ChainRules;
 
-/** Nodes of one chain, the preferred one first. One node at a time is used, until a caller passes it over. */
+/** Uses one node at a time, preferred first, until a caller skips it. */
 export function createNodeChoice(nodes: readonly ChainNode[]): ChainNodes {
   let at = 0;
   return {
@@ -192,22 +189,22 @@ export function createNodeChoice(nodes: readonly ChainNode[]): ChainNodes {
     get current() {
       return nodes[at]!;
     },
-    passOver: (node) => {
-      // Two lanes may report the same fault: only the first report switches nodes.
+    skip: (node) => {
+      // Two lanes may report the same fault.
       if (node === nodes[at]) at = (at + 1) % nodes.length;
     },
   };
 }
 
-interface ToldChain {
-  /** Name of the chain. The address of the node may contain a secret. */
+interface ChainIdOptions {
+  /** The node's address may contain a secret. */
   readonly chain: string;
   readonly chainId: number;
   readonly logger: Pick<Logger, 'warn' | 'info'>;
 }
 
-/** Wraps a node and logs once when it begins to report another chain id, and when it reports the right one again. */
-export function tellChainId(node: ChainNode, { chain, chainId: wanted, logger }: ToldChain): ChainNode {
+/** Logs each change of the chain id once. */
+export function logChainId(node: ChainNode, { chain, chainId: wanted, logger }: ChainIdOptions): ChainNode {
   let last = wanted;
   return {
     ...node,
@@ -225,24 +222,24 @@ export function tellChainId(node: ChainNode, { chain, chainId: wanted, logger }:
 }
 
 interface DecodedRequests {
-  readonly placed: readonly PlacedRequest[];
-  readonly letters: readonly DeadLetter[];
+  readonly requests: readonly ReceivedRequest[];
+  readonly deadLetters: readonly DeadLetter[];
 }
 
-/** Creates the step that decodes the requests of a batch; a record that is no request becomes a dead letter. */
+/** A record that is no request becomes a dead letter. */
 function createDecodeRequests(schemaOf: SchemaSource) {
   const readValue = createRecordReader({ schemaOf, createReader: mintRequestCodec.decoderOf });
   return async (records: readonly StreamRecord[]): Promise<DecodedRequests> => {
-    const placed: PlacedRequest[] = [];
+    const placed: ReceivedRequest[] = [];
     const letters: DeadLetter[] = [];
     for (const record of records) {
       const read = await readValue(record.value);
       if (read.kind === 'unreadable') letters.push({ record, reason: read.reason });
       else placed.push({ request: toPlain(read.record), partition: record.partition, offset: record.offset });
     }
-    return { placed, letters };
+    return { requests: placed, deadLetters: letters };
   };
 }
 
-/** An instance of the codec's class would not equal a record from elsewhere. */
+/** An instance of the codec's class would not equal other records. */
 const toPlain = (record: MintRequestRecord): MintRequestRecord => ({ ...record });

@@ -1,65 +1,64 @@
 import { StoreFault } from '@playline/stores';
 import { type Gap, isBeyond, START_GAP } from '../cursor.ts';
 import type { FeedEntry, FeedPiece, FeedSource } from '../page.ts';
-import type { PageQuestion } from '../store.ts';
+import type { PageQuery } from '../store.ts';
 import { toFeedName, toTimeLiteral } from './literals.ts';
-import { type QuestionSettings, type Questions, TOO_MANY_ROWS } from './questions.ts';
+import { type QueryClient, type QuerySettings, TOO_MANY_ROWS } from './query-client.ts';
 
-/** From `least`, inclusive, to `end`, exclusive; epoch microseconds. */
+/** From `least` to before `end`, epoch microseconds. */
 interface Window {
   readonly least: number;
   readonly end: number;
 }
 
-/** Selects entries of one feed in a window, up to the limit of the query, in its direction of reading. */
+/** Entries of one feed in a window. */
 interface Selection {
-  readonly question: PageQuestion;
+  readonly query: PageQuery;
   readonly window: Window;
 }
 
 interface Selected {
-  /** By selection, each in its direction of reading. */
+  /** By selection, in its direction of reading. */
   readonly entries: readonly (readonly FeedEntry[])[];
-  /** Rows that ClickHouse has read for all selections together. */
+  /** By ClickHouse, for all selections. */
   readonly readRows: number;
 }
 
-/** Runs several selections in one statement. @throws StoreFault */
+/** @throws StoreFault */
 async function selectEntries(
-  ask: Questions['ask'],
+  run: QueryClient['query'],
   selections: readonly Selection[],
-  settings: QuestionSettings,
+  settings: QuerySettings,
 ): Promise<Selected> {
-  const { bytes, readRows } = await ask(toStatement(selections), toParams(selections), settings);
+  const { bytes, readRows } = await run(toStatement(selections), toParams(selections), settings);
   return { entries: readEntries(bytes, selections.length), readRows };
 }
 
-/** Time of the first entry from `edge` on; the horizon when there is none. */
-async function findFirst(ask: Questions['ask'], question: PageQuestion, edge: number): Promise<number> {
-  const { bytes } = await ask(
+/** Time of the first entry from `edge` on, or else the horizon. */
+async function findFirst(run: QueryClient['query'], query: PageQuery, edge: number): Promise<number> {
+  const { bytes } = await run(
     `SELECT toUnixTimestamp64Micro(updated_at) FROM activity_feeds WHERE ${isOfFeed(0)} ` +
       `AND updated_at >= ${toTimeLiteral(edge)} ORDER BY ${FEED_ORDER.join(', ')} LIMIT 1 FORMAT RowBinary`,
-    toParams([{ question }]),
+    toParams([{ query }]),
     SETTINGS,
   );
-  return bytes.length === 0 ? question.horizon : Math.min(question.horizon, new RowBinaryReader(bytes).int64());
+  return bytes.length === 0 ? query.horizon : Math.min(query.horizon, new RowBinaryReader(bytes).int64());
 }
 
-/** Little is read of each part. Evaluating conditions or indexes first would take longer than reading it. */
-const SETTINGS: QuestionSettings = {
+/** Little of each part is read: conditions and indexes evaluated first would take longer. */
+const SETTINGS: QuerySettings = {
   max_threads: 1,
-  // Small, so that reading in order can stop early.
   max_block_size: 256,
-  // With buffering, each part would be read until it could fill the page alone.
+  // Buffering would read each part until it filled the page alone.
   read_in_order_use_buffering: 0,
-  // Merges the order of parts before it reads the text of rows: a third less work with fifty parts.
+  // Sorts parts before it reads texts: a third less work with fifty parts.
   read_in_order_two_level_merge_threshold: 1,
   optimize_move_to_prewhere: 0,
   use_skip_indexes_on_data_read: 0,
   output_format_parallel_formatting: 0,
 };
 
-/** The whole sorting key: without its beginning ClickHouse would sort a feed that is sorted already. */
+/** The whole sorting key: with a part of it ClickHouse would sort again. */
 const FEED_ORDER = ['feed', 'updated_at', 'id'];
 
 function toStatement(selections: readonly Selection[]): string {
@@ -68,14 +67,14 @@ function toStatement(selections: readonly Selection[]): string {
   return `(${[only, ...others].join(') UNION ALL (')}) FORMAT RowBinary`;
 }
 
-/** Each row has the number of its selection: rows of several selections come mixed, but in order within a selection. */
-function toSelect({ question, window }: Selection, place: number): string {
-  const order = question.direction === 'next' ? '' : ' DESC';
+/** The first column is the number of the selection: their rows arrive mixed. */
+function toSelect({ query, window }: Selection, place: number): string {
+  const order = query.direction === 'next' ? '' : ' DESC';
   return (
     `SELECT ${place}, toUnixTimestamp64Micro(updated_at), toString(id), kafka_partition, ` +
-    `superseded_at < ${toTimeLiteral(question.horizon)}, members FROM activity_feeds ` +
-    `WHERE ${toConditions(question, window, place)} ` +
-    `ORDER BY ${FEED_ORDER.map((column) => column + order).join(', ')} LIMIT ${question.limit}`
+    `superseded_at < ${toTimeLiteral(query.horizon)}, members FROM activity_feeds ` +
+    `WHERE ${toConditions(query, window, place)} ` +
+    `ORDER BY ${FEED_ORDER.map((column) => column + order).join(', ')} LIMIT ${query.limit}`
   );
 }
 
@@ -83,7 +82,7 @@ function readEntries(bytes: Buffer, selections: number): FeedEntry[][] {
   const entries = Array.from({ length: selections }, (): FeedEntry[] => []);
   for (const reader = new RowBinaryReader(bytes); !reader.isAtEnd; ) {
     const own = entries[reader.uint8()]!;
-    // Not with spread: that takes several times as long, and a page creates most of its objects here.
+    // Spread takes several times as long, and a page creates most of its objects here.
     const updatedAt = reader.int64();
     const id = reader.ascii();
     const partition = reader.uint16();
@@ -95,23 +94,22 @@ function readEntries(bytes: Buffer, selections: number): FeedEntry[][] {
 
 const isOfFeed = (place: number) => `feed = {feed${place}: String}`;
 
-const toParams = (selections: readonly Pick<Selection, 'question'>[]) =>
+const toParams = (selections: readonly Pick<Selection, 'query'>[]) =>
   Object.fromEntries(
-    selections.map(({ question: { chain, filters } }, place) => [`feed${place}`, toFeedName(chain, filters)]),
+    selections.map(({ query: { chain, filters } }, place) => [`feed${place}`, toFeedName(chain, filters)]),
   );
 
-function toConditions({ filters }: PageQuestion, { least, end }: Window, place: number): string {
+function toConditions({ filters }: PageQuery, { least, end }: Window, place: number): string {
   const { fromIndexedAt, toIndexedAt } = filters;
   return [
     isOfFeed(place),
     `updated_at >= ${toTimeLiteral(least)} AND updated_at < ${toTimeLiteral(end)}`,
-    // A caller may give times before 1970, but there are no such activities.
+    // A bound may be before 1970.
     ...(fromIndexedAt === null ? [] : [`indexed_at >= ${toTimeLiteral(Math.max(0, fromIndexedAt))}`]),
     ...(toIndexedAt === null ? [] : [toIndexedAt < 0 ? 'false' : `indexed_at <= ${toTimeLiteral(toIndexedAt)}`]),
   ].join(' AND ');
 }
 
-/** Reads values of the format RowBinary one after the other. */
 class RowBinaryReader {
   readonly #bytes: Buffer;
   #at = 0;
@@ -124,7 +122,7 @@ class RowBinaryReader {
     return this.#at >= this.#bytes.length;
   }
 
-  /** An Int64 that a number represents exactly. */
+  /** Below 2^53. */
   int64(): number {
     const low = this.#bytes.readUInt32LE(this.#at);
     const high = this.#bytes.readInt32LE(this.#at + 4);
@@ -137,26 +135,22 @@ class RowBinaryReader {
     return this.#bytes.readUInt16LE(this.#at - 2);
   }
 
-  /** @throws RangeError behind the end */
   uint8(): number {
     const byte = this.#bytes[this.#at++];
     if (byte === undefined) throw new RangeError('RowBinary ends within a row');
     return byte;
   }
 
-  /** A text that has only ASCII characters, such as that of a UUID. */
   ascii(): string {
     const from = this.#skipText();
     return this.#bytes.toString('latin1', from, this.#at);
   }
 
-  /** The bytes of a text, without a copy. */
   bytes(): Buffer {
     const from = this.#skipText();
     return this.#bytes.subarray(from, this.#at);
   }
 
-  /** @returns where the text begins; it ends at the new position of the reader */
   #skipText(): number {
     const length = this.#length();
     const from = this.#at;
@@ -165,7 +159,7 @@ class RowBinaryReader {
     return from;
   }
 
-  /** An unsigned LEB128: seven bits a byte, the lowest first. */
+  /** LEB128: seven bits a byte, the lowest first. */
   #length(): number {
     let length = 0;
     for (let factor = 1; ; factor *= 128) {
@@ -176,97 +170,91 @@ class RowBinaryReader {
   }
 }
 
-/** The first window is this many times as wide as a page is expected to need, because feeds are uneven. */
+/** Width of the first window, in expected pages: feeds are uneven. */
 const WIDE = 2;
 const SECOND_US = 1_000_000;
 /**
- * The feed is not sorted by `indexed_at`. If almost nothing passes the filter, every row of a window is read. So
- * windows grow only as far as their cost allows, and a page ends when it has read this many rows.
+ * A range filter may match almost nothing, and then every row of a window is read. This bounds window growth and rows
+ * per page.
  */
 const WINDOW_GROWTH_MAX = 32;
 const READ_ROWS_MAX = 12_000;
-/** A window with more rows is not read at all. This bounds, with the limit above, the rows that a page reads. */
+/** A larger window is refused and halved. */
 const WINDOW_ROWS_MAX = 30_000;
-/** For a range: rows in the first window, usually enough; and its length while the pace of the feed is unknown. */
+/** First window of a range: expected rows, and its length while the pace is unknown. */
 const FIRST_ROWS = 15_000;
 const FIRST_RANGE_US = 4 * 3_600 * SECOND_US;
-/** Tolerance, because the times of indexing that sources give are inexact. */
+/** Tolerance for inexact `indexed_at`. */
 const DAY_US = 86_400 * SECOND_US;
 
-/**
- * Concurrent readers share one statement. ClickHouse evaluates its parts one after the other: more than four save
- * almost nothing, and the first reader waits for the last.
- */
-const TURNS = { sizeMax: 4, waitMaxMs: 10 };
+/** ClickHouse runs the parts of a statement one by one, so more than four save nothing. */
+const BATCHING = { sizeMax: 4, waitMaxMs: 10 };
 
 /**
- * Creates the reader of entries of a feed. A query opens every table part that may overlap its window. So the first
- * window is as wide as recent pages of the feed, and the second is the whole rest, of which only a few rows per part
- * are read.
+ * Reads entries of a feed. A window opens every table part that it overlaps, so the first one is as wide as recent
+ * pages, and the second is the rest.
  */
-export function createReadEntries({ ask }: Pick<Questions, 'ask'>): FeedSource['entries'] {
-  const askInTurn = createTurns<Selection, readonly FeedEntry[]>({
-    ...TURNS,
-    askAll: async (selections) => (await selectEntries(ask, selections, SETTINGS)).entries,
+export function createReadEntries({ query: run }: Pick<QueryClient, 'query'>): FeedSource['entries'] {
+  const queryBatched = createQueryBatcher<Selection, readonly FeedEntry[]>({
+    ...BATCHING,
+    runAll: async (selections) => (await selectEntries(run, selections, SETTINGS)).entries,
   });
-  const tools = { ask, askInTurn, paces: createPaces() };
-  return (question, limit) =>
-    hasRange(question) ? readRange(tools, question, limit) : readInOrder(tools, question, limit);
+  const tools = { query: run, queryBatched, paces: createPaces() };
+  return (query, limit) => (hasRange(query) ? readRange(tools, query, limit) : readInOrder(tools, query, limit));
 }
 
 interface Tools {
-  readonly ask: Questions['ask'];
-  readonly askInTurn: (selection: Selection) => Promise<readonly FeedEntry[]>;
+  readonly query: QueryClient['query'];
+  readonly queryBatched: (selection: Selection) => Promise<readonly FeedEntry[]>;
   readonly paces: ReturnType<typeof createPaces>;
 }
 
-const hasRange = ({ filters }: PageQuestion): boolean => filters.fromIndexedAt !== null || filters.toIndexedAt !== null;
+const hasRange = ({ filters }: PageQuery): boolean => filters.fromIndexedAt !== null || filters.toIndexedAt !== null;
 
-async function readInOrder({ askInTurn, paces }: Tools, question: PageQuestion, limit: number): Promise<FeedPiece> {
+async function readInOrder({ queryBatched, paces }: Tools, query: PageQuery, limit: number): Promise<FeedPiece> {
   const entries: FeedEntry[] = [];
-  const pace = paces.of(question);
-  // No row is ever added before the first one of a feed, so start there instead of at 1970.
-  const isStart = question.direction === 'next' && question.gap.updatedAt === 0;
-  let edge = isStart ? paces.firstOf(question) : startOf(question);
+  const pace = paces.of(query);
+  // No row is added before the first one of a feed.
+  const isStart = query.direction === 'next' && query.gap.updatedAt === 0;
+  let edge = isStart ? paces.firstOf(query) : startOf(query);
   const isKnown = pace !== null && edge > 0;
   let size = isKnown ? Math.max(SECOND_US, Math.ceil(pace * limit * WIDE)) : Number.POSITIVE_INFINITY;
   for (;;) {
-    const window = windowAt(question, edge, size);
-    if (window.least >= window.end) return { entries, isFull: false, behind: null };
-    const asked = { ...question, limit: limit - entries.length };
-    const piece = toPiece(asked, await askInTurn({ question: asked, window }));
+    const window = windowAt(query, edge, size);
+    if (window.least >= window.end) return { entries, isFull: false, continueAt: null };
+    const asked = { ...query, limit: limit - entries.length };
+    const piece = toPiece(asked, await queryBatched({ query: asked, window }));
     for (const each of piece.entries) entries.push(each);
-    paces.learn(question, toPace(piece));
-    if (isStart && edge === 0) paces.learnFirst(question, piece.entries[0]);
-    if (piece.isFull) return { entries, isFull: true, behind: null };
-    edge = farEdgeOf(question, window);
+    paces.learn(query, toPace(piece));
+    if (isStart && edge === 0) paces.learnFirst(query, piece.entries[0]);
+    if (piece.isFull) return { entries, isFull: true, continueAt: null };
+    edge = farEdgeOf(query, window);
     size = Number.POSITIVE_INFINITY;
   }
 }
 
 /**
- * Reads activities that were indexed in a range. Before the range almost no row passes the filter, and its index skips
- * almost all, so this part is one window. Within the range almost every row passes. After it only updates pass, and
- * every row of a window is read.
+ * Reads a range of `indexed_at`. Before the range, the index skips almost all rows: one window. Within it almost all
+ * rows match. After it, only updates match and all rows are read.
  */
-async function readRange({ ask, paces }: Tools, question: PageQuestion, limit: number): Promise<FeedPiece> {
+async function readRange({ query: run, paces }: Tools, query: PageQuery, limit: number): Promise<FeedPiece> {
   const entries: FeedEntry[] = [];
-  const pace = paces.of(question);
+  const pace = paces.of(query);
   const sizeBehind = pace === null ? FIRST_RANGE_US : Math.max(SECOND_US, Math.ceil(pace * FIRST_ROWS));
-  let edge = startOf(question);
-  let isInFront = edge < (question.filters.fromIndexedAt ?? 0) - DAY_US;
-  if (edge === 0 && !isInFront) edge = await findFirst(ask, question, edge);
-  let size = isInFront ? sizeInFront(question, edge) : sizeBehind;
+  let edge = startOf(query);
+  let isInFront = edge < (query.filters.fromIndexedAt ?? 0) - DAY_US;
+  if (edge === 0 && !isInFront) edge = await findFirst(run, query, edge);
+  let size = isInFront ? sizeInFront(query, edge) : sizeBehind;
   let growthMax = WINDOW_GROWTH_MAX;
   for (let read = 0; ; ) {
-    const window = windowAt(question, edge, size);
-    if (window.least >= window.end) return { entries, isFull: false, behind: null };
-    // Within the range almost every row passes, so reading stops when the page is full, however many rows the window
-    // has. A small window exceeds the limit only when there are many parts: one granule of each is read.
+    const window = windowAt(query, edge, size);
+    if (window.least >= window.end) return { entries, isFull: false, continueAt: null };
+    // Within the range, reading stops when the page is full. A small window is only too large when there are many
+    // parts.
     const endsByItself = isInFront || window.end - window.least <= SECOND_US;
-    const settings = endsByItself ? SETTINGS : BEHIND_SETTINGS;
-    const asked = { ...question, limit: limit - entries.length };
-    const selected = await selectEntries(ask, [{ question: asked, window }], settings).catch(toNullWhenTooMany);
+    const settings = endsByItself ? SETTINGS : BOUNDED_SETTINGS;
+    const asked = { ...query, limit: limit - entries.length };
+    const selected = await selectEntries(run, [{ query: asked, window }], settings).catch(toNullWhenTooMany);
     if (selected === null) {
       growthMax = 2;
       size = Math.ceil((window.end - window.least) / WINDOW_GROWTH_MAX);
@@ -275,72 +263,64 @@ async function readRange({ ask, paces }: Tools, question: PageQuestion, limit: n
     const { readRows } = selected;
     const piece = toPiece(asked, selected.entries[0]!);
     for (const each of piece.entries) entries.push(each);
-    if (piece.isFull) return { entries, isFull: true, behind: null };
+    if (piece.isFull) return { entries, isFull: true, continueAt: null };
     read += readRows;
-    edge = farEdgeOf(question, window);
-    const isAtEnd = window.least === 0 || window.end === question.horizon;
-    if (read >= READ_ROWS_MAX && !isAtEnd) return { entries, isFull: false, behind: toGapAt(question, edge) };
-    if (!isInFront) paces.learn(question, (window.end - window.least) / Math.max(1, readRows));
+    edge = farEdgeOf(query, window);
+    const isAtEnd = window.least === 0 || window.end === query.horizon;
+    if (read >= READ_ROWS_MAX && !isAtEnd) return { entries, isFull: false, continueAt: toGapAt(query, edge) };
+    if (!isInFront) paces.learn(query, (window.end - window.least) / Math.max(1, readRows));
     size = isInFront
       ? sizeBehind
       : Math.ceil((window.end - window.least) * Math.min(growthMax, toGrowth(read, readRows)));
-    // Old activities may have been stored recently, so years without a row may follow: skip to the next row.
-    if (isInFront && question.direction === 'next') edge = await findFirst(ask, question, edge);
+    // Old activities may have been stored recently: skip years without rows.
+    if (isInFront && query.direction === 'next') edge = await findFirst(run, query, edge);
     isInFront = false;
   }
 }
 
-const startOf = ({ gap, direction, horizon }: PageQuestion): number =>
+const startOf = ({ gap, direction, horizon }: PageQuery): number =>
   direction === 'next' ? gap.updatedAt : Math.min(gap.updatedAt + 1, horizon);
 
-const windowAt = ({ direction, horizon }: PageQuestion, edge: number, size: number): Window =>
+const windowAt = ({ direction, horizon }: PageQuery, edge: number, size: number): Window =>
   direction === 'next'
     ? { least: edge, end: Math.min(edge + size, horizon) }
     : { least: Math.max(edge - size, 0), end: edge };
 
-const farEdgeOf = ({ direction }: PageQuestion, { least, end }: Window): number => (direction === 'next' ? end : least);
+const farEdgeOf = ({ direction }: PageQuery, { least, end }: Window): number => (direction === 'next' ? end : least);
 
-const sizeInFront = ({ filters, horizon, direction }: PageQuestion, edge: number): number =>
+const sizeInFront = ({ filters, horizon, direction }: PageQuery, edge: number): number =>
   direction === 'next' ? Math.max(DAY_US, (filters.toIndexedAt ?? horizon) + DAY_US - edge) : edge;
 
-/** Null when the window had more rows than the limit; rethrows other faults. */
 function toNullWhenTooMany(fault: unknown): null {
   if (fault instanceof StoreFault && fault.code === TOO_MANY_ROWS) return null;
   throw fault;
 }
 
-/**
- * Growth of the next window, so that it fits the rest if its rows are as dense. Never so small that reading would
- * stall.
- */
+/** Growth of the next window so that it fits the rest at the same density. */
 function toGrowth(read: number, last: number): number {
   if (last === 0) return WINDOW_GROWTH_MAX;
   return Math.min(WINDOW_GROWTH_MAX, Math.max(0, READ_ROWS_MAX - read) / last);
 }
 
-/** Most feeds whose pace is remembered. Any other starts with one window for everything. */
 const FEEDS_MAX = 10_000;
 
-/**
- * Remembers the pace of feeds: microseconds per entry, or in a range per row that was read. It is only a guess for the
- * width of the first window. The pace of a feed that did not fill a page is not remembered.
- */
+/** Remembers microseconds per entry (or per row read of a range), a guess for the first window. */
 function createPaces() {
   const known = new Map<string, number>();
   const firsts = new Map<string, number>();
-  const nameOf = (question: PageQuestion) => {
-    const { chain, filters } = question;
-    return `${toFeedName(chain, filters)} ${hasRange(question)}`;
+  const nameOf = (query: PageQuery) => {
+    const { chain, filters } = query;
+    return `${toFeedName(chain, filters)} ${hasRange(query)}`;
   };
   return {
-    /** Time of the first row of a feed; 0 while unknown. */
-    firstOf: (question: PageQuestion): number => firsts.get(nameOf(question)) ?? 0,
-    learnFirst: (question: PageQuestion, first: FeedEntry | undefined): void => {
-      if (first !== undefined && firsts.size < FEEDS_MAX) firsts.set(nameOf(question), first.updatedAt);
+    /** 0 while unknown. */
+    firstOf: (query: PageQuery): number => firsts.get(nameOf(query)) ?? 0,
+    learnFirst: (query: PageQuery, first: FeedEntry | undefined): void => {
+      if (first !== undefined && firsts.size < FEEDS_MAX) firsts.set(nameOf(query), first.updatedAt);
     },
-    of: (question: PageQuestion): number | null => known.get(nameOf(question)) ?? null,
-    learn: (question: PageQuestion, paceUs: number | null): void => {
-      const name = nameOf(question);
+    of: (query: PageQuery): number | null => known.get(nameOf(query)) ?? null,
+    learn: (query: PageQuery, paceUs: number | null): void => {
+      const name = nameOf(query);
       known.delete(name);
       if (paceUs === null) return;
       known.set(name, paceUs);
@@ -355,74 +335,65 @@ function toPace({ entries, isFull }: Pick<FeedPiece, 'entries' | 'isFull'>): num
   return Math.abs(last.updatedAt - first.updatedAt) / entries.length;
 }
 
-/** The gap at the edge of a window, with the whole window on one side. */
-const toGapAt = ({ direction }: PageQuestion, edge: number): Gap =>
+/** With the whole window on one side. */
+const toGapAt = ({ direction }: PageQuery, edge: number): Gap =>
   direction === 'next'
     ? { side: 'after', updatedAt: edge - 1, id: LAST_ID }
     : { side: 'before', updatedAt: edge, id: START_GAP.id };
 const LAST_ID = 'ffffffff-ffff-ffff-ffff-ffffffffffff';
 
-/**
- * Drops the rows before the gap. A condition on ids would keep ClickHouse from finding the gap by binary search, so a
- * few rows too many are read.
- */
+/** Drops rows before the gap: a condition on ids would prevent binary search. */
 const toPiece = (
-  { gap, direction, limit }: PageQuestion,
+  { gap, direction, limit }: PageQuery,
   selected: readonly FeedEntry[],
-): Omit<FeedPiece, 'behind'> => ({
+): Omit<FeedPiece, 'continueAt'> => ({
   entries: selected.filter((entry) => isBeyond(entry, gap, direction)),
   isFull: selected.length === limit,
 });
 
-/** Bounds the rows of a window for any range and any order of arrival. */
-const BEHIND_SETTINGS: QuestionSettings = { ...SETTINGS, max_rows_to_read: WINDOW_ROWS_MAX };
+const BOUNDED_SETTINGS: QuerySettings = { ...SETTINGS, max_rows_to_read: WINDOW_ROWS_MAX };
 
-/** How questions are batched. */
-interface TurnsOptions<Question, Answer> {
-  /** Answers a batch, in the order of its questions. */
-  readonly askAll: (questions: readonly Question[]) => Promise<readonly Answer[]>;
-  /** Most questions of a batch. */
+interface QueryBatcherOptions<Question, Answer> {
+  /** In the order of the queries. */
+  readonly runAll: (questions: readonly Question[]) => Promise<readonly Answer[]>;
   readonly sizeMax: number;
-  /** Most milliseconds that a question waits for others. */
   readonly waitMaxMs: number;
 }
 
-interface Waiting<Question, Answer> {
-  readonly question: Question;
+interface WaitingQuery<Question, Answer> {
+  readonly query: Question;
   readonly resolve: (answer: Answer) => void;
   readonly reject: (fault: unknown) => void;
 }
 
 /**
- * Creates a function that asks questions in batches, so that the cost of a request is shared. While no batch is in
- * flight, a question is sent at once, with others of the same moment. Otherwise it waits until the batch is full,
- * nothing is in flight, or `waitMaxMs` is over. Each caller gets the result that it would get alone: if a batch fails,
- * each of its questions is asked separately.
+ * Batches queries to share the cost of a request. A query is sent immediately, with others of the same moment, unless
+ * a batch is in flight; then it waits at most `waitMaxMs`. If a batch fails, each query is sent alone.
  */
-export function createTurns<Question, Answer>(
-  options: TurnsOptions<Question, Answer>,
-): (question: Question) => Promise<Answer> {
-  const turns = new Turns(options);
-  return (question) => turns.ask(question);
+export function createQueryBatcher<Question, Answer>(
+  options: QueryBatcherOptions<Question, Answer>,
+): (query: Question) => Promise<Answer> {
+  const turns = new QueryBatcher(options);
+  return (query) => turns.query(query);
 }
 
-class Turns<Question, Answer> {
-  readonly #options: TurnsOptions<Question, Answer>;
-  #waiting: Waiting<Question, Answer>[] = [];
+class QueryBatcher<Question, Answer> {
+  readonly #options: QueryBatcherOptions<Question, Answer>;
+  #waiting: WaitingQuery<Question, Answer>[] = [];
   #underWay = 0;
   #isLooking = false;
   #timer: NodeJS.Timeout | null = null;
 
-  constructor(options: TurnsOptions<Question, Answer>) {
+  constructor(options: QueryBatcherOptions<Question, Answer>) {
     this.#options = options;
   }
 
-  ask(question: Question): Promise<Answer> {
+  query(query: Question): Promise<Answer> {
     return new Promise((resolve, reject) => {
-      this.#waiting.push({ question, resolve, reject });
+      this.#waiting.push({ query, resolve, reject });
       if (this.#isLooking) return;
       this.#isLooking = true;
-      // Runs after all events that have arrived by now.
+      // After all events that have arrived.
       setImmediate(() => {
         this.#isLooking = false;
         this.#look();
@@ -446,9 +417,9 @@ class Turns<Question, Answer> {
     });
   }
 
-  async #answer(together: readonly Waiting<Question, Answer>[]): Promise<void> {
+  async #answer(together: readonly WaitingQuery<Question, Answer>[]): Promise<void> {
     try {
-      const answers = await this.#options.askAll(together.map(({ question }) => question));
+      const answers = await this.#options.runAll(together.map(({ query }) => query));
       for (const [place, { resolve }] of together.entries()) resolve(answers[place] as Answer);
     } catch (fault) {
       if (together.length > 1) await Promise.all(together.map((each) => this.#answer([each])));

@@ -12,11 +12,10 @@ import type { ActivityStore, ChainInsert, ChainStore, Supersession } from '../st
 import { toMembersText } from '../wire.ts';
 import { createReadEntries } from './feed-entries.ts';
 import { feedNamesOf, toTimeLiteral, toTimesCondition, toUuidLiteral } from './literals.ts';
-import { openQuestions } from './questions.ts';
+import { openQueryClient } from './query-client.ts';
 
 const toAddress = (column: string): string => `concat('0x', lower(hex(${column})))`;
 
-/** Columns of every stored row about its place in the log. */
 const LOGGED_COLUMNS =
   'toUnixTimestamp64Micro(updated_at) AS updatedAt, trace_id AS traceId, ' +
   'toUnixTimestamp64Milli(logged_at) AS loggedAtMs, kafka_partition AS partition, kafka_offset AS offset';
@@ -27,7 +26,7 @@ const ACTIVITY_COLUMNS: string =
   'toString(block_number) AS blockNumber, toString(transaction_index) AS transactionIndex, ' +
   `toString(log_index) AS logIndex, details, ${LOGGED_COLUMNS}`;
 
-/** The alias `uuid` differs from the indexed column `id`, because ClickHouse would use the alias in conditions. */
+/** `uuid`, because ClickHouse would use an alias `id` in conditions. */
 interface StoredActivity extends Omit<ActivityRow, 'blockchainMetadata' | 'id'> {
   readonly uuid: string;
   readonly transactionHash: string | null;
@@ -80,7 +79,7 @@ const ACTIVITY: readonly RowColumn<ActivityRow>[] = [
 type Entry = ActivityRow | Supersession;
 const isSupersession = (entry: Entry): entry is Supersession => 'supersededAt' in entry;
 
-/** An entry is sent once. The insert makes a row of it for each of its feeds. */
+/** An entry is sent once; the insert makes a row for each of its feeds. */
 const FEED_ENTRY: readonly RowColumn<Entry>[] = [
   { name: 'entry', type: 'String', from: (entry) => (isSupersession(entry) ? 'superseded' : 'version') },
   { name: 'feeds', type: 'Array(String)', as: 'feed', column: 'feed', from: feedNamesOf },
@@ -129,10 +128,10 @@ const SENT_TABLES = {
   tokens: createSentTable('tokens', TOKEN),
 };
 
-/** Most ids or rows in one query. With more, its text would be megabytes long. */
-const ASKED_MAX = 10_000;
+/** The query text would otherwise take megabytes. */
+const IDS_PER_QUERY_MAX = 10_000;
 
-/** Opens the writer; connects with the first call. */
+/** Opens the writer's store; connects on the first call. */
 export function openActivityStore(target: ClickHouseTarget): ActivityStore {
   const connection = openClickHouse(target, BLOCK_WRITER_LIMITS);
   return {
@@ -142,8 +141,7 @@ export function openActivityStore(target: ClickHouseTarget): ActivityStore {
         body: toLines(block).join('\n'),
         token,
         signal,
-        // Copies stay until a merge; readers fold them until then. Otherwise `storedOffsets` would miss offsets of the
-        // block.
+        // Keep copies until a merge, or `storedOffsets` would miss offsets of the block.
         settings: { optimize_on_insert: 0 },
       });
     },
@@ -152,13 +150,13 @@ export function openActivityStore(target: ClickHouseTarget): ActivityStore {
       for (const asked of inPieces(rows)) for (const offset of await readOffsets(connection, asked)) found.add(offset);
       return found;
     },
-    async standing(ids) {
+    async constantsOf(ids) {
       const found = new Map<string, ActivityConstants>();
       for (const asked of inPieces(ids))
-        for (const { uuid, ...constants } of await readStanding(connection, asked)) found.set(uuid, constants);
+        for (const { uuid, ...constants } of await readConstants(connection, asked)) found.set(uuid, constants);
       return found;
     },
-    async standingBetween(partition, after, end) {
+    async rowsBetween(partition, after, end) {
       const rows = await connection.read<StoredActivity>(
         `SELECT ${ACTIVITY_COLUMNS} FROM activities WHERE kafka_partition = {partition: UInt16} ` +
           `AND activities.updated_at > ${toTimeLiteral(after)} AND activities.updated_at <= ${toTimeLiteral(end)}`,
@@ -185,25 +183,24 @@ function toLines(block: Pick<ChainInsert, 'table' | 'rows'>): string[] {
 }
 
 function inPieces<T>(list: readonly T[]): T[][] {
-  const pieces = Math.ceil(list.length / ASKED_MAX);
-  return Array.from({ length: pieces }, (_, index) => list.slice(index * ASKED_MAX, (index + 1) * ASKED_MAX));
+  const pieces = Math.ceil(list.length / IDS_PER_QUERY_MAX);
+  return Array.from({ length: pieces }, (_, index) =>
+    list.slice(index * IDS_PER_QUERY_MAX, (index + 1) * IDS_PER_QUERY_MAX),
+  );
 }
 
-interface StoredPlace {
+interface StoredOffset {
   readonly chain: string;
   readonly us: number;
   readonly uuid: string;
   readonly partition: number;
-  readonly place: number;
+  readonly offset: number;
 }
 
-/**
- * No index contains partition and offset, so rows are found by their place in the sorting order. A row of a log that
- * was lost may have the same offset. So only a row with the same content is ours.
- */
+/** Finds rows by sort key and content: no index has offsets, and a lost log may have had the same ones. */
 async function readOffsets(connection: ClickHouse, rows: readonly ActivityRow[]): Promise<number[]> {
   const chains = [...new Set(rows.map(({ chain }) => chain))];
-  const found = await connection.read<StoredPlace>(
+  const found = await connection.read<StoredOffset>(
     `SELECT chain, toUnixTimestamp64Micro(updated_at) AS us, toString(id) AS uuid, kafka_partition AS partition, ` +
       `kafka_offset AS place FROM activities WHERE chain IN {chains: Array(String)} AND ${toTimesCondition(
         rows.map(({ updatedAt }) => updatedAt),
@@ -211,15 +208,15 @@ async function readOffsets(connection: ClickHouse, rows: readonly ActivityRow[])
     { chains },
     { optimize_use_projections: 0 },
   );
-  const nameOf = ({ chain, us, uuid, partition, place }: StoredPlace) => `${chain} ${us} ${uuid} ${partition} ${place}`;
+  const nameOf = ({ chain, us, uuid, partition, offset: place }: StoredOffset) =>
+    `${chain} ${us} ${uuid} ${partition} ${place}`;
   const standing = new Set(found.map(nameOf));
   return rows
-    .filter((row) => standing.has(nameOf({ ...row, us: row.updatedAt, uuid: row.id, place: row.offset })))
+    .filter((row) => standing.has(nameOf({ ...row, us: row.updatedAt, uuid: row.id, offset: row.offset })))
     .map(({ offset }) => offset);
 }
 
-/** The alias `uuid` differs from the indexed column `id`, because ClickHouse would use the alias in conditions. */
-interface StandingActivity extends ActivityConstants {
+interface StoredConstants extends ActivityConstants {
   readonly uuid: string;
 }
 
@@ -236,8 +233,8 @@ function readLastBefore(
   );
 }
 
-/** Takes all members from the same row: a mix of two rows would be an activity that was never written. */
-function readStanding(connection: ClickHouse, ids: readonly string[]): Promise<StandingActivity[]> {
+/** All members come from one row: a mix of two would be an activity that was never written. */
+function readConstants(connection: ClickHouse, ids: readonly string[]): Promise<StoredConstants[]> {
   const ofFirst = (expression: string, name: string) =>
     `argMin(${expression}, (updated_at, activity_ids.chain)) AS ${name}`;
   const members = [
@@ -246,7 +243,7 @@ function readStanding(connection: ClickHouse, ids: readonly string[]): Promise<S
     ofFirst("concat('0x', lower(hex(contract)))", 'contractAddress'),
     ofFirst('toUnixTimestamp64Micro(indexed_at)', 'indexedAt'),
   ];
-  return connection.read<StandingActivity>(
+  return connection.read<StoredConstants>(
     `SELECT toString(id) AS uuid, ${members.join(', ')} FROM activity_ids ` +
       `WHERE id IN (${ids.map(toUuidLiteral).join(', ')}) GROUP BY id`,
     {},
@@ -254,13 +251,12 @@ function readStanding(connection: ClickHouse, ids: readonly string[]): Promise<S
   );
 }
 
-/** A page reads a few thousand rows. If it takes longer than this, the server does not answer. */
 const LIMITS = { executionMaxS: 10, connectionsMax: 32 };
 
-/** Opens the reader; connects with the first call. Its account needs to read, and to set limits of a query. */
+/** Opens the readers' store; connects on the first call. */
 export function openChainStore(target: ClickHouseTarget): ChainStore {
   const connection = openClickHouse(target, LIMITS);
-  const questions = openQuestions(target, LIMITS);
+  const questions = openQueryClient(target, LIMITS);
   return {
     readPage: createReadPage({ entries: createReadEntries(questions) }),
     readActivities: createReadActivities(connection),
@@ -297,7 +293,7 @@ function createReadActivities(connection: ClickHouse): ChainStore['readActivitie
         { chain },
         { optimize_use_projections: 0, max_threads: 1 },
       );
-      // There may be several copies of one version until they are folded.
+      // Copies of a version remain until a merge.
       const read = rows.map(toActivity).filter(({ id, updatedAt }) => wanted.get(id) === updatedAt);
       for (const each of new Map(read.map((row) => [row.id, row])).values()) found.push(each);
     }

@@ -6,7 +6,7 @@ import {
   type RedisConnection,
   runScript,
 } from '@playline/stores/redis';
-import { type Quotas, toQuotaStanding } from '../accept.ts';
+import { type Quotas, toQuotaStatus } from '../accept.ts';
 import type { MintScope } from '../asset.ts';
 import {
   type ClaimOutcome,
@@ -19,18 +19,18 @@ import {
 } from '../claims.ts';
 import type { MintState } from '../states.ts';
 import type { MintView } from '../view.ts';
-import { APPLY, CLAIM, CLEAN, COMPLETE, CONFIRM, LAPSE, READ, STANDING, TAKE } from './scripts.ts';
+import { APPLY, CLAIM, CLEAN, COMPLETE, CONFIRM, LAPSE, PROGRESS, READ, TAKE } from './scripts.ts';
 
 export interface RedisMints {
   readonly claims: MintClaims;
   readonly view: MintView;
   readonly quotas: Quotas;
-  /** True when Redis answers and takes writes. A full Redis refuses new claims, and applies what the log has. */
+  /** Whether Redis answers and takes writes. A full Redis refuses claims, but applies the log. */
   ready(): Promise<boolean>;
   close(): Promise<void>;
 }
 
-/** How long final states and unconfirmed claims are kept. The tables have final states long before that. */
+/** For final states, which the tables have, and unconfirmed claims. */
 const KEPT_MS = 7 * 24 * 60 * 60 * 1000;
 const US_PER_MS = 1000;
 const MS_PER_S = 1000;
@@ -55,13 +55,7 @@ function createNames(namespace: string) {
   };
 }
 
-/**
- * Claims, view and quotas in Redis. `mint:claim:{chain:contract}:<project>:<reference id>` is the claim of a reference
- * id, `mint:state:…` its latest state, `mint:pending:<project>` and `mint:settled:<project>` which claims of a project
- * are pending and settled, `mint:settled-bytes:…` the bytes of the latter, `mint:floor:…` the time of the latest request
- * whose failed claim was deleted, `mint:failed:…` how many assets failed of late, `mint:places` how far the logs were
- * applied, `mint:complete` the run of Redis in which they were applied completely, `mint:quota:…` what a project has used.
- */
+/** Claims, view and quotas in Redis; the keys are listed in the README of infra/redis. */
 export async function openRedisMints(options: RedisAdapterOptions): Promise<RedisMints> {
   const scripts = await openScripts(options);
   const names = createNames(options.namespace ?? '');
@@ -164,17 +158,18 @@ function createView({ run, redis }: Scripts, names: Names): MintView {
     return (await run(APPLY, [names.places, ...keys], [...place, KEPT_MS, ...limits, ...args])) === 1;
   };
   return {
-    standing: async () => {
-      const reply = await run(STANDING, [names.complete, names.places], []);
+    progress: async () => {
+      const reply = await run(PROGRESS, [names.complete, names.places], []);
       const [present, completeIn, places] = reply as [string, string | null, string[]];
       const pairs = inGroups(places, 2).map(([field = '', offset]) => [field, Number(offset)] as const);
-      return { run: present, completeIn, places: new Map(pairs) };
+      return { run: present, completeIn, offsets: new Map(pairs) };
     },
-    apply: ({ states, place, from }) => apply(states, [`${place.topic}/${place.partition}`, from ?? '', place.offset]),
+    apply: ({ states, to: place, from }) =>
+      apply(states, [`${place.topic}/${place.partition}`, from ?? '', place.offset]),
     restore: async (states) => {
       await apply(states, ['', '', '']);
     },
-    forgetPlaces: async () => {
+    forgetOffsets: async () => {
       await redis.del(names.complete, names.places);
     },
     complete: async (wanted) => {
@@ -190,20 +185,18 @@ function createQuotas({ run }: Scripts, names: Names): Quotas {
       const args = [Math.round(units * unitUs), Math.round(policy.burst * unitUs)];
       const reply = (await run(TAKE, [names.quota(policy.kind, projectId)], args)) as [string, string];
       const [backlogMs, lackMs] = reply.map((us) => Number(us) / US_PER_MS) as [number, number];
-      return toQuotaStanding(policy, backlogMs, lackMs);
+      return toQuotaStatus(policy, backlogMs, lackMs);
     },
   };
 }
 
-/** A script of a hundred reference ids takes a millisecond, so a longer silence means that the server is away. */
 const LIMITS = { commandTimeoutMs: 2_000 };
 
-/** Runs scripts. `ready` is true when Redis takes writes. */
 interface Scripts extends Omit<RedisConnection, 'opened'> {
   run(script: string, keys: readonly string[], args: readonly (string | number)[]): Promise<unknown>;
 }
 
-/** Resolves even while Redis is away; then each command fails at once. */
+/** Resolves even while Redis is unavailable; commands then fail immediately. */
 async function openScripts(options: RedisAdapterOptions): Promise<Scripts> {
   const { redis, opened, close } = openRedis(options, LIMITS);
   await opened;

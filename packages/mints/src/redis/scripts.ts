@@ -1,13 +1,11 @@
 import { PRESENT_RUN_LUA } from '@playline/stores/redis';
 
-/** The present run of Redis: when it changes, the last writes may have been lost. */
+/** A new run of Redis may have lost the last writes. */
 const PRESENT_RUN = `${PRESENT_RUN_LUA}
 local run = present_run()
 `;
 
-/**
- * Format of a claim: attempt, status, revision, time of the request, signer, digest, time of the claim; '-' for none.
- */
+/** A claim: attempt, status, revision, time of the request, signer, digest, time of the claim; '-' for none. */
 const LINE = `
 local function parse(line)
   if not line then return nil end
@@ -20,23 +18,19 @@ local function parse(line)
 end
 `;
 
-/** Milliseconds by the clock of Redis, which all processes share. `tostring` would round to 14 digits. */
+/** By the clock of Redis. `tostring` would round to 14 digits. */
 const NOW = `
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local function whole(number) return string.format('%.0f', number) end
 `;
 
-/**
- * Lets a script write although Redis is full. Only for scripts that store what the log has accepted already, or free
- * memory: a full Redis refuses new claims, and could otherwise never be told that assets have ended.
- */
+/** Writes although Redis is full: only for scripts that apply the log or free memory. */
 const WHEN_FULL = '#!lua flags=allow-oom\n';
 
 /**
- * The pending assets of a project: a hash with the environment of each claim, and the sums of assets and bytes, in total
- * and by environment. The names of claims contain a brace, so no sum has the name of a claim.
- * `pendingBytesOf` in claims.ts counts the same bytes.
+ * Pending assets of a project: a hash of environments by claim, and sums of assets and bytes. Names of claims have a
+ * brace, names of sums have none. Bytes as in `pendingBytesOf`.
  */
 const PENDING = `
 local function bytes_of(claim) return 4 * #claim + 1000 end
@@ -61,8 +55,8 @@ end
 `;
 
 /**
- * Deletes a claim that has failed, so that failed orders take no memory. The project keeps the time of the latest such
- * request: a request without a claim that is not later may be one of them and must not become pending again.
+ * Deletes a failed claim. The floor of the project, the latest deleted request, keeps such requests from becoming
+ * pending again.
  */
 const FORGET = `
 local function forget(floor, claim, requested, kept)
@@ -72,10 +66,7 @@ local function forget(floor, claim, requested, kept)
 end
 `;
 
-/**
- * Failed assets of a project, kept as the millisecond at which none counts any more. Each counts for an equal part of an
- * hour, so that after a burst the same number may fail each hour.
- */
+/** Failed assets of a project, as the time when none counts: each counts for an equal part of an hour. */
 const FAILED = `
 local hour = 3600000
 local function count_failed(key, changed, most)
@@ -89,10 +80,9 @@ end
 `;
 
 /**
- * KEYS: mark of completeness, pending assets of the project, mark of the last cleaning, failed assets of the project,
- * then one claim each. ARGV: '1' to only check, expiry of an unconfirmed claim in milliseconds, environment, most assets
- * and bytes of an environment, most of a project, most failed assets in an hour, then attempt, signer and digest of
- * each. A refusal because of pending assets has the present time when a cleaning is due, at most once a minute.
+ * KEYS: mark of completeness, pending assets, mark of the last cleaning, failed assets, then claims. ARGV: '1' to
+ * only check, expiry in ms, environment, limits of assets and bytes (environment, project), of failed assets; then
+ * attempt, signer, digest of each.
  */
 export const CLAIM = `${PRESENT_RUN}${LINE}${NOW}${PENDING}${FAILED}
 if redis.call('GET', KEYS[1]) ~= run then return {'incomplete'} end
@@ -148,8 +138,8 @@ if added_assets > 0 then change_pending(pending, environment, added_assets, adde
 return claimed`;
 
 /**
- * KEYS: pending assets of the project, then claim and state of each. ARGV: attempt, signer, time of the request,
- * environment and state of each. Replies the indexes of the claims that have another attempt.
+ * KEYS: pending assets, then claim and state of each. ARGV: attempt, signer, time, environment, state of each.
+ * Replies indexes of claims with another attempt.
  */
 export const CONFIRM = `${WHEN_FULL}${LINE}${PENDING}
 local others = {}
@@ -166,10 +156,7 @@ for i = 1, (#KEYS - 1) / 2 do
 end
 return others`;
 
-/**
- * KEYS: a claim, pending assets of the project, floor of the project. ARGV: attempt and time of the claim, as they were
- * found, and for how many milliseconds the floor is kept.
- */
+/** KEYS: claim, pending assets, floor. ARGV: attempt and time of the claim, expiry of the floor in ms. */
 export const LAPSE = `${WHEN_FULL}${LINE}${NOW}${PENDING}${FORGET}
 local standing = parse(redis.call('GET', KEYS[1]))
 if standing and standing.attempt == ARGV[1] and standing.claimed == ARGV[2] then
@@ -178,10 +165,7 @@ if standing and standing.attempt == ARGV[1] and standing.claimed == ARGV[2] then
 end
 return 1`;
 
-/**
- * KEYS: pending assets of a project, its floor. ARGV: time up to which unconfirmed claims lapse, and for how many
- * milliseconds the floor is kept. Also releases claims that have expired.
- */
+/** KEYS: pending assets, floor. ARGV: time up to which unconfirmed claims lapse, expiry of the floor in ms. */
 export const CLEAN = `${WHEN_FULL}${LINE}${NOW}${PENDING}${FORGET}
 for _, claim in ipairs(redis.call('HKEYS', KEYS[1])) do
   if string.find(claim, '{', 1, true) then
@@ -194,8 +178,8 @@ end
 return 1`;
 
 /**
- * KEYS: mark of completeness, a state, its claim. Replies the state, and 1 when a missing state means that there is no
- * such request: the view is complete in this run, and no confirmed claim has the reference id.
+ * KEYS: mark of completeness, state, claim. Replies 1 and the state when a missing state means that there is no
+ * request.
  */
 export const READ = `${PRESENT_RUN}${LINE}
 local state, standing = redis.call('GET', KEYS[2]), parse(redis.call('GET', KEYS[3]))
@@ -203,16 +187,15 @@ local is_known = not state and standing and standing.claimed == '-'
 local is_complete = redis.call('GET', KEYS[1]) == run and not is_known
 return {is_complete and 1 or 0, state}`;
 
-/** KEYS: mark of completeness, places. */
-export const STANDING = `${PRESENT_RUN}
+/** KEYS: mark of completeness, offsets. */
+export const PROGRESS = `${PRESENT_RUN}
 return {run, redis.call('GET', KEYS[1]), redis.call('HGETALL', KEYS[2])}`;
 
 /**
- * KEYS: places, then of each: claim, state, and of its project the pending assets, the settled ones, the bytes of these,
- * the floor and the failed ones. ARGV: field of the place or '', its expected value, its new value, milliseconds for
- * which final states are kept, most settled assets of a project, most bytes of these, most failed assets in an hour;
- * then attempt, signer, status, revision, time of the request, environment, time of the change and state of each.
- * Replies 0, and does nothing, when the place has another value.
+ * KEYS: offsets, then claim, state, pending, settled, settled bytes, floor, failed of each. ARGV: field or '',
+ * expected and new offset, expiry of final states in ms, limits of settled assets, bytes, failed assets; then
+ * attempt, signer, status, revision, time of the request, environment, time of the change, state of each. Replies 0
+ * when the offset differs.
  */
 export const APPLY = `${WHEN_FULL}${LINE}${NOW}${PENDING}${FORGET}${FAILED}
 if ARGV[1] ~= '' then
@@ -279,15 +262,14 @@ for i = 1, (#KEYS - 1) / 7 do
 end
 return 1`;
 
-/** KEYS: mark of completeness. ARGV: the run in which the logs were applied completely. */
+/** KEYS: mark of completeness. ARGV: run. */
 export const COMPLETE = `${WHEN_FULL}${PRESENT_RUN}
 if run == ARGV[1] then redis.call('SET', KEYS[1], run) end
 return 1`;
 
 /**
- * KEYS: a bucket, kept as the microsecond at which it is full. ARGV: the charge and the size of the bucket, in
- * microseconds. Replies how long until it is full, and the missing time; nothing was taken if that is not 0. A value
- * further ahead than a whole bucket was written before the clock was set back.
+ * KEYS: bucket, as the microsecond at which it is full. ARGV: charge and size in microseconds. Replies the time until
+ * it is full and the missing time. A value beyond a whole bucket was written before the clock was set back.
  */
 export const TAKE = `
 local time = redis.call('TIME')

@@ -2,7 +2,7 @@ import { ACTIVITY_TYPES, VERIFICATION_STATUSES } from '@playline/contracts';
 import { z } from 'zod';
 import { PAGE_SIZE, PAGE_SIZE_MAX } from '../parameters.ts';
 
-/** Written by hand, because zod's check of times accepts other forms too. */
+/** Written by hand: zod's check of times accepts other forms too. */
 export const time = () =>
   z.string().meta({ format: 'date-time', description: 'In UTC, with six fractional digits and `Z`.' });
 export const address = () =>
@@ -12,7 +12,6 @@ export const address = () =>
     .meta({ description: 'Lower case.' });
 export const amount = () => z.string().regex(/^(0|[1-9]\d*)$/);
 
-/** An address in a request. */
 export const addressParameter = z
   .string()
   .regex(/^0x[0-9a-fA-F]{40}$/)

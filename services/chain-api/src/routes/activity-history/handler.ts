@@ -2,11 +2,11 @@ import {
   type ActivityFilters,
   type ActivityPage,
   type ChainStore,
-  type CursorPlace,
+  type CursorPosition,
   type CursorScope,
   type Cursors,
   MICROSECONDS_MAX,
-  type PageQuestion,
+  type PageQuery,
   START_GAP,
   toHorizon,
   toPageBody,
@@ -33,26 +33,26 @@ export interface HistoryParts {
   deadlineMs: number;
 }
 
-type Asked = Omit<PageQuestion, 'horizon'>;
+type RequestedPage = Omit<PageQuery, 'horizon'>;
 
-/** Builds GET activity-history: a page of changes, in the order of `updated_at`. */
+/** GET activity-history: changes in the order of `updated_at`. */
 export function createHistoryRead({ store, cursors, horizonOf, deadlineMs }: HistoryParts): ChainRead {
-  const company = createCompany();
-  const horizonAt = async (question: Asked, chain: Chain, hasCompany: boolean): Promise<number> => {
-    // A cursor is signed, so the feed was complete up to its place when it was issued, and still is. This process may
-    // know a lower watermark or none. Using only that one would silently leave out rows before the cursor.
+  const company = createReaderCount();
+  const horizonAt = async (question: RequestedPage, chain: Chain, hasCompany: boolean): Promise<number> => {
+    // The feed was complete up to a signed cursor when it was issued. This process may know a lower watermark, which
+    // would leave out rows before the cursor.
     const known = await horizonOf(chain.partition, hasCompany);
     if (known === null && question.direction === 'next')
-      // A page that ends here would look like the end of the history.
-      throw new Error(`nobody has said yet how far partition ${chain.partition} is known`);
+      // An empty page would look like the end of the history.
+      throw new Error(`no watermark is known for partition ${chain.partition} is known`);
     return Math.max(known ?? 0, toHorizon(question.gap.updatedAt));
   };
-  const readPage = async (question: Asked, chain: Chain): Promise<ActivityPage> => {
+  const readPage = async (question: RequestedPage, chain: Chain): Promise<ActivityPage> => {
     const hasCompany = company.isThere();
     const horizon = await horizonAt(question, chain, hasCompany);
     const page = await store.readPage({ ...question, horizon });
     assertOfPartition(page, chain);
-    // A reader treats a page that is not full as the end, so it must have everything published before the request.
+    // A page that is not full is read as the end: it must have everything published before the request.
     if (!hasCompany || question.direction === 'previous' || page.rows.length >= question.limit) return page;
     const latest = await horizonAt(question, chain, false);
     if (latest === horizon) return page;
@@ -67,12 +67,12 @@ export function createHistoryRead({ store, cursors, horizonOf, deadlineMs }: His
       const query = parseHistoryQuery(exchange.request.url ?? '', (text, filters) => {
         scope = { chain: chain.name, filters };
         const cursor = cursors.decode(text, scope);
-        return cursor.ok ? cursor.place : null;
+        return cursor.ok ? cursor.position : null;
       });
       company.came();
       const reading = readPage({ ...query, chain: chain.name }, chain).finally(company.left);
       const page = await settleWithin(deadlineMs, reading);
-      // The same object for all rows, because cursors cache by it.
+      // Cursors cache by this object.
       scope ??= { chain: chain.name, filters: query.filters };
       const shownChain = JSON.stringify({ id: chain.id, name: chain.name });
       const cursorsOf = JSON.stringify({
@@ -84,11 +84,11 @@ export function createHistoryRead({ store, cursors, horizonOf, deadlineMs }: His
   };
 }
 
-/** Readers who share a statement get answers at once and ask again a moment later. In between they still count. */
-const COMPANY_LASTS_MS = 50;
+/** Readers of a shared statement send their next requests a moment later. */
+const CONCURRENT_FOR_MS = 50;
 
-/** Knows whether several pages are being read at the same time, or were a moment ago. */
-function createCompany() {
+/** Whether several pages are being read, or were a moment ago. */
+function createReaderCount() {
   let underWay = 0;
   let lastAtMs = Number.NEGATIVE_INFINITY;
   return {
@@ -97,48 +97,43 @@ function createCompany() {
       if (underWay > 1) lastAtMs = performance.now();
     },
     left: (): void => void underWay--,
-    isThere: (): boolean => performance.now() - lastAtMs < COMPANY_LASTS_MS,
+    isThere: (): boolean => performance.now() - lastAtMs < CONCURRENT_FOR_MS,
   };
 }
 
-/**
- * Checks that all rows are of the horizon's partition, because rows of another one could be missed.
- * @throws Error when the setting of the number of partitions differs from the topic's
- */
+/** Rows of another partition could be missed. @throws Error */
 function assertOfPartition({ rows }: ActivityPage, { name, partition }: Chain): void {
   const other = rows.find((row) => row.partition !== partition);
   if (other !== undefined)
     throw new Error(
-      `activities of ${name} stand in partition ${other.partition} and not in ${partition}: is ACTIVITY_PARTITIONS what the topic has?`,
+      `activities of ${name} are in partition ${other.partition} and not in ${partition}: is ACTIVITY_PARTITIONS what the topic has?`,
     );
 }
 
-/** The requested page of a chain's history. */
-export interface HistoryQuery extends CursorPlace {
+export interface HistoryQuery extends CursorPosition {
   readonly filters: ActivityFilters;
   readonly limit: number;
 }
 
-/** Finds the place of a cursor; null when its signature or its filters differ. */
-export type FindPlace = (text: string, filters: ActivityFilters) => CursorPlace | null;
+/** null when its signature or filters differ. */
+export type FindPosition = (text: string, filters: ActivityFilters) => CursorPosition | null;
 
-const FIRST_PAGE: CursorPlace = { direction: 'next', gap: START_GAP };
+const FIRST_PAGE: CursorPosition = { direction: 'next', gap: START_GAP };
 
-/** Both names bound `indexed_at`: contract, "Parameters of a history". */
+/** Both bound `indexed_at`: contract, "Parameters of a history". */
 const FROM = ['from_updated_at', 'from_indexed_at'] as const;
 const TO = ['to_updated_at', 'to_indexed_at'] as const;
 
-/** Digits finer than a microsecond that are not all zero. */
 const FINER = /\.\d{6}0*[1-9]/;
 const TIME_EXPECTED =
   'an ISO 8601 time in UTC with at most nine fractional digits, such as 2026-01-31T12:00:00.000000Z';
 
-/** The first whole microsecond that is not before the time. */
+/** The first microsecond not before the time. */
 const LOWER_BOUND: Kind<number> = {
   expected: TIME_EXPECTED,
   parse: (text) => toMicros(text, FINER.test(text) ? 1 : 0),
 };
-/** The last whole microsecond that is not after the time. */
+/** The last microsecond not after the time. */
 const UPPER_BOUND: Kind<number> = { expected: TIME_EXPECTED, parse: (text) => toMicros(text, 0) };
 
 const TYPE: Kind<ActivityType> = {
@@ -146,16 +141,13 @@ const TYPE: Kind<ActivityType> = {
   parse: (text) => ACTIVITY_TYPES.find((type) => type === text) ?? null,
 };
 
-/**
- * Reads the query of a request target. Unknown parameters are ignored.
- * @throws PublicError VALIDATION_ERROR with all faults
- */
-export function parseHistoryQuery(target: string, findPlace: FindPlace): HistoryQuery {
+/** Unknown parameters are ignored. @throws PublicError VALIDATION_ERROR with all faults */
+export function parseHistoryQuery(target: string, findPlace: FindPosition): HistoryQuery {
   const parameters = createParameters(parseQuery(target));
   const filters = readFilters(parameters);
   const areFiltersRight = parameters.faults.length === 0;
   const limit = parameters.read('page_size', PAGE_SIZE_KIND) ?? PAGE_SIZE;
-  // A cursor belongs to filters, so it can be checked only if they are valid.
+  // Only valid filters can be compared with those of a cursor.
   const place = areFiltersRight ? parameters.read('page_cursor', cursorOf(filters, findPlace)) : null;
   if (parameters.faults.length > 0) throw invalidParameters(parameters.faults);
   return { filters, limit, ...(place ?? FIRST_PAGE) };
@@ -170,14 +162,14 @@ function readFilters({ read, readEither }: Parameters): ActivityFilters {
   };
 }
 
-function cursorOf(filters: ActivityFilters, findPlace: FindPlace): Kind<CursorPlace> {
+function cursorOf(filters: ActivityFilters, findPlace: FindPosition): Kind<CursorPosition> {
   return {
-    expected: 'a cursor of a page of this chain with the same filters, as it was returned',
+    expected: 'a cursor of an earlier page of this chain with the same filters',
     parse: (text) => findPlace(text, filters),
   };
 }
 
-/** Stored times are from 1970 to `MICROSECONDS_MAX`. Times outside become the nearest value outside. */
+/** Times outside of the stored range become the nearest value outside. */
 function toMicros(text: string, add: number): number | null {
   const micros = parseTimestampMicros(text) + add;
   return Number.isNaN(micros) ? null : Math.min(Math.max(micros, -1), MICROSECONDS_MAX + 1);

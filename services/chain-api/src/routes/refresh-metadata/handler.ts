@@ -25,7 +25,7 @@ export interface RefreshParts {
   readonly deadlineMs: number;
 }
 
-/** Builds the three operations that accept metadata: of a collection, of stacks, of tokens. */
+/** The three operations that set metadata. */
 export function createRefreshes(parts: RefreshParts): readonly CollectionOperation[] {
   const refresh = createRefresh(parts);
   const createList = (path: string, parse: (body: Buffer) => readonly SubjectMetadata[]): CollectionOperation => ({
@@ -63,13 +63,12 @@ export function createRefreshes(parts: RefreshParts): readonly CollectionOperati
   ];
 }
 
-/** The content of a body, and the part that the answer repeats. */
 interface ReadRefresh<T> {
   readonly subjects: readonly SubjectMetadata[];
   readonly read: T;
 }
 
-/** Builds their common part: body, quota, log. */
+/** Body, quota, log. */
 function createRefresh({ quotas, policy, publish, withBody, deadlineMs }: RefreshParts) {
   const accept = async ({ record, exchange, collection }: CollectionCall, subjects: readonly SubjectMetadata[]) => {
     const standing = await quotas.take(record.projectId, policy, subjects.length);
