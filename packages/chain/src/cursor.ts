@@ -58,7 +58,7 @@ export type ReadCursor =
   | Extract<ReadSignedCursor, { readonly ok: false }>;
 
 export interface Cursors {
-  encode(place: CursorPosition, scope: CursorScope): string;
+  encode(position: CursorPosition, scope: CursorScope): string;
   /** Never throws. */
   decode(text: string, scope: CursorScope): ReadCursor;
 }

@@ -24,7 +24,7 @@ export interface FeedPiece {
 /** Source of the entries of pages. It returns nothing at or after the horizon of the query. */
 export interface FeedSource {
   /** @param limit most entries to read; some of them may lie before the gap and are dropped */
-  entries(question: PageQuery, limit: number): Promise<FeedPiece>;
+  entries(query: PageQuery, limit: number): Promise<FeedPiece>;
 }
 
 /**
@@ -62,10 +62,10 @@ interface Found {
 export function createReadPage(
   source: FeedSource,
   workMaxMs: number = WORK_MAX_MS,
-): (question: PageQuery) => Promise<ActivityPage> {
-  return async (question) => {
-    const { gap, direction } = question;
-    const { rows, far } = await findRows(source, question, performance.now() + workMaxMs);
+): (query: PageQuery) => Promise<ActivityPage> {
+  return async (query) => {
+    const { gap, direction } = query;
+    const { rows, far } = await findRows(source, query, performance.now() + workMaxMs);
     const [first] = rows;
     const near = first === undefined ? gap : toGap(first, direction === 'next' ? 'before' : 'after');
     return direction === 'next'
@@ -74,13 +74,13 @@ export function createReadPage(
   };
 }
 
-async function findRows(source: FeedSource, question: PageQuery, untilMs: number): Promise<Found> {
-  const { limit, direction } = question;
+async function findRows(source: FeedSource, query: PageQuery, untilMs: number): Promise<Found> {
+  const { limit, direction } = query;
   const rows: ShownActivity[] = [];
-  let far = question.gap;
-  let looked = 0;
+  let far = query.gap;
+  let read = 0;
   for (let size = withSpare(limit); ; ) {
-    const piece = await source.entries({ ...question, gap: far }, size);
+    const piece = await source.entries({ ...query, gap: far }, size);
     const versions = foldEntries(piece.entries);
     if (piece.isFull) versions.pop();
     const before = rows.length;
@@ -90,8 +90,8 @@ async function findRows(source: FeedSource, question: PageQuery, untilMs: number
       if (isServed(version)) rows.push(toShown(version));
     }
     if (piece.continueAt !== null) return { rows, far: piece.continueAt };
-    looked += versions.length;
-    const isSpent = versions.length > 0 && (looked >= ENTRIES_READ_MAX || performance.now() >= untilMs);
+    read += versions.length;
+    const isSpent = versions.length > 0 && (read >= ENTRIES_READ_MAX || performance.now() >= untilMs);
     if (rows.length === limit || !piece.isFull || isSpent) return { rows, far };
     // A query opens every part, so one too many costs more than rows. If all entries have one position, only a larger
     // query gets further.

@@ -147,9 +147,9 @@ async function readOne(
 ): Promise<Gap[]> {
   const horizon = isLate ? (feed.horizons.at(-2) ?? feed.horizon) : feed.horizon;
   const gap = gaps.at(-1 - (reader.gap % gaps.length))!;
-  const question = { ...reader, chain: feed.chain, gap, horizon };
-  const page = await chains.reader.readPage(question);
-  expect(page.rows).toEqual(naivePage(feed.versions, question).map(toShownActivity));
+  const query = { ...reader, chain: feed.chain, gap, horizon };
+  const page = await chains.reader.readPage(query);
+  expect(page.rows).toEqual(naivePage(feed.versions, query).map(toShownActivity));
   return [page.previous, page.next];
 }
 

@@ -134,8 +134,8 @@ export function toTokenRow(record: TokenRecord, version: LoggedVersion): TokenRo
 }
 
 /** Constant members that an update would change. */
-export function findChanged(standing: ActivityConstants, update: ActivityConstants): string[] {
-  return (['chain', 'type', 'contractAddress', 'indexedAt'] as const).filter((name) => standing[name] !== update[name]);
+export function findChanged(stored: ActivityConstants, update: ActivityConstants): string[] {
+  return (['chain', 'type', 'contractAddress', 'indexedAt'] as const).filter((name) => stored[name] !== update[name]);
 }
 
 /** The ClickHouse partition in `activities`: the month in UTC. */

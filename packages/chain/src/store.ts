@@ -79,7 +79,7 @@ export interface ChainStore {
   /**
    * Activities next to a gap, each in its last version below the horizon. A page may be short although more follows.
    */
-  readPage(question: PageQuery): Promise<ActivityPage>;
+  readPage(query: PageQuery): Promise<ActivityPage>;
   /** null when the chain has no such token; lower case. */
   readToken(chain: string, contractAddress: string): Promise<TokenRow | null>;
   /** Last stored versions, whatever the horizon; one per chain. @param ids lower case, a few thousand at most */

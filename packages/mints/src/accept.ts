@@ -51,12 +51,12 @@ export interface QuotaTexts {
   readonly retryAfter: string;
 }
 
-export function toQuotaTexts(policy: QuotaPolicy, standing: QuotaStatus, nowAtMs: number): QuotaTexts {
+export function toQuotaTexts(policy: QuotaPolicy, status: QuotaStatus, nowAtMs: number): QuotaTexts {
   return {
     limit: String(policy.burst),
-    reset: new Date(nowAtMs + standing.fullInMs).toISOString(),
-    remaining: String(standing.remaining),
-    retryAfter: String(standing.retryAfterS),
+    reset: new Date(nowAtMs + status.fullInMs).toISOString(),
+    remaining: String(status.remaining),
+    retryAfter: String(status.retryAfterS),
   };
 }
 
@@ -90,9 +90,9 @@ export type AcceptMints = (order: MintOrder) => Promise<QuotaStatus>;
 export class QuotaSpent extends PublicError {
   readonly quota: QuotaStatus;
 
-  constructor(standing: QuotaStatus, refusal: { readonly message?: string; readonly details?: ErrorDetails } = {}) {
-    super('TOO_MANY_REQUESTS_ERROR', { ...refusal, retryAfterS: standing.retryAfterS });
-    this.quota = standing;
+  constructor(status: QuotaStatus, refusal: { readonly message?: string; readonly details?: ErrorDetails } = {}) {
+    super('TOO_MANY_REQUESTS_ERROR', { ...refusal, retryAfterS: status.retryAfterS });
+    this.quota = status;
   }
 }
 
@@ -110,8 +110,8 @@ const LIMIT_MESSAGES = {
 export class TooManyAssets extends QuotaSpent {
   readonly limit: keyof typeof LIMIT_MESSAGES;
 
-  constructor(standing: QuotaStatus, limit: keyof typeof LIMIT_MESSAGES, retryAfterS: number) {
-    super({ ...standing, retryAfterS }, { message: LIMIT_MESSAGES[limit], details: { limit } });
+  constructor(status: QuotaStatus, limit: keyof typeof LIMIT_MESSAGES, retryAfterS: number) {
+    super({ ...status, retryAfterS }, { message: LIMIT_MESSAGES[limit], details: { limit } });
     this.limit = limit;
   }
 }
@@ -138,24 +138,28 @@ export function createAcceptMints(parts: AcceptMintsParts): AcceptMints {
     assertFree(await settle(scope, wantedBy(NO_SIGNER), true), twice);
     const wanted = wantedBy(await order.requireSigner());
     const units = countTokens(order.assets);
-    const standing = await quotas.take(order.projectId, policy, units);
-    if (!standing.isAllowed) throw new QuotaSpent(standing);
+    const status = await quotas.take(order.projectId, policy, units);
+    if (!status.isAllowed) throw new QuotaSpent(status);
     try {
       const outcome = await settle(scope, wanted, false);
-      if (outcome.kind === 'full') throw new TooManyAssets(standing, 'pending_assets', PENDING_RETRY_S);
+      if (outcome.kind === 'full') throw new TooManyAssets(status, 'pending_assets', PENDING_RETRY_S);
       if (outcome.kind === 'failing')
-        throw new TooManyAssets(standing, 'failed_assets', Math.ceil(outcome.waitMs / MS_PER_S));
+        throw new TooManyAssets(status, 'failed_assets', Math.ceil(outcome.waitMs / MS_PER_S));
       await send(parts, order, assertFree(outcome, twice));
-      return standing;
+      return status;
     } catch (fault) {
       // If this fails, the bucket refills with time.
-      const left = await quotas.take(order.projectId, policy, -units).catch(() => standing);
+      const left = await quotas.take(order.projectId, policy, -units).catch(() => status);
       throw fault instanceof TooManyAssets ? new TooManyAssets(left, fault.limit, fault.quota.retryAfterS) : fault;
     }
   };
 
-  async function send({ publish }: AcceptMintsParts, order: MintOrder, placed: readonly GrantedClaim[]): Promise<void> {
-    const records = order.assets.map((asset, at) => toRecord(order, asset, placed[at]!));
+  async function send(
+    { publish }: AcceptMintsParts,
+    order: MintOrder,
+    granted: readonly GrantedClaim[],
+  ): Promise<void> {
+    const records = order.assets.map((asset, at) => toRecord(order, asset, granted[at]!));
     await publish(records);
     const scope = { ...order.collection, projectId: order.projectId };
     const others = await claims.confirm(scope, records.map(toRequestedState));

@@ -108,8 +108,8 @@ export interface StoredClaim extends CurrentState {
 }
 
 /** Whether a reference id may be claimed for this digest. */
-export function checkClaim(standing: StoredClaim | null, digest: string): ClaimVerdict {
-  if (standing === null) return 'free';
-  if (standing.claimedAt !== null) return standing.digest === digest ? 'taken over' : 'unknown';
-  return standing.status === 'failed' ? 'free' : 'taken';
+export function checkClaim(current: StoredClaim | null, digest: string): ClaimVerdict {
+  if (current === null) return 'free';
+  if (current.claimedAt !== null) return current.digest === digest ? 'taken over' : 'unknown';
+  return current.status === 'failed' ? 'free' : 'taken';
 }

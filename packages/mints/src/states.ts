@@ -93,22 +93,22 @@ export interface UnconfirmedState extends CurrentState {
  * Whether a state from the log replaces the current one. As the minter decides: a later request counts only after a
  * failure, and a minter's state more than a bare request. Between two signers the time of the request decides.
  */
-export function isTruer(said: CurrentState, standing: UnconfirmedState | null): boolean {
-  if (standing === null) return true;
-  if (said.attemptId === standing.attemptId) return !standing.isConfirmed || said.revision > standing.revision;
-  if (standing.status === 'succeeded') return false;
-  const isLater = said.requestedAt > standing.requestedAt;
-  if (said.revision === 0) return isLater && (!standing.isConfirmed || standing.status === 'failed');
-  if (standing.revision === 0) return isLater || said.status !== 'failed';
-  return isLater || said.signer === standing.signer;
+export function isTruer(update: CurrentState, current: UnconfirmedState | null): boolean {
+  if (current === null) return true;
+  if (update.attemptId === current.attemptId) return !current.isConfirmed || update.revision > current.revision;
+  if (current.status === 'succeeded') return false;
+  const isLater = update.requestedAt > current.requestedAt;
+  if (update.revision === 0) return isLater && (!current.isConfirmed || current.status === 'failed');
+  if (current.revision === 0) return isLater || update.status !== 'failed';
+  return isLater || update.signer === current.signer;
 }
 
 /** The attempt that counts. Each must have at least one revision. */
 export function foldAttempts<S extends CurrentState & Pick<MintState, 'changedAt'>>(attempts: readonly S[]): S | null {
-  let standing: S | null = null;
+  let current: S | null = null;
   for (const each of attempts.toSorted((a, b) => a.changedAt - b.changedAt || a.revision - b.revision))
-    if (standing === null || isTruer(each, { ...standing, isConfirmed: true })) standing = each;
-  return standing;
+    if (current === null || isTruer(each, { ...current, isConfirmed: true })) current = each;
+  return current;
 }
 
 /** An element of `result`. */

@@ -45,7 +45,7 @@ export interface MintPage {
 
 /** Tables, seconds behind the log. */
 export interface MintReader {
-  readPage(question: MintPageQuery): Promise<MintPage>;
+  readPage(query: MintPageQuery): Promise<MintPage>;
   /** The attempt that counts. */
   readOne(scope: MintScope, referenceId: string): Promise<MintState | null>;
   /** null: not stored yet. */
@@ -138,7 +138,7 @@ export interface MintCursorScope {
 export type MintCursorPosition = Pick<MintPageQuery, 'gap' | 'direction'>;
 
 export interface MintCursors {
-  encode(place: MintCursorPosition, scope: MintCursorScope): string;
+  encode(position: MintCursorPosition, scope: MintCursorScope): string;
   /** null for a text that was not signed here or belongs to another query. */
   decode(text: string, scope: MintCursorScope): MintCursorPosition | null;
 }

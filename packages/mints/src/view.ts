@@ -64,13 +64,13 @@ const STEP_MAX = 200;
  * applied
  */
 export async function catchUpMints(view: MintView, logs: { states: MintLog; requests: MintLog }): Promise<number> {
-  const { run, completeIn, offsets: places } = await view.progress();
+  const { run, completeIn, offsets } = await view.progress();
   let count = 0;
   // Together they share requests to the brokers.
   const [ofStates, ofRequests] = await Promise.all([logs.states.bounds(), logs.requests.bounds()]);
   for (const [log, ranges] of [[logs.states, ofStates] as const, [logs.requests, ofRequests] as const])
     for (const { partition, start, end } of ranges) {
-      const from = places.get(`${log.topic}/${partition}`) ?? null;
+      const from = offsets.get(`${log.topic}/${partition}`) ?? null;
       const steps = await bringIn(view, log, { partition, start, end, from });
       // Another process applies the same records.
       if (steps === null) return count;
@@ -91,12 +91,12 @@ interface Range {
 async function bringIn(view: MintView, log: MintLog, { partition, start, end, from }: Range): Promise<number | null> {
   if (from === end) return 0;
   const { topic } = log;
-  let place = from;
+  let to = from;
   let count = 0;
   let states: MintState[] = [];
   const step = async (offset: number): Promise<boolean> => {
-    const isDone = await view.apply({ states, to: { topic, partition, offset }, from: place });
-    place = offset;
+    const isDone = await view.apply({ states, to: { topic, partition, offset }, from: to });
+    to = offset;
     count += states.length;
     states = [];
     return isDone;

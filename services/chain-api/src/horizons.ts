@@ -7,7 +7,7 @@ import type { Chain } from './chains.ts';
  * The first time of a partition that is not served yet, in epoch microseconds; null before the first watermark.
  * @param isShared other pages are read too, so a watermark may be a moment old
  */
-export type HorizonOf = (partition: number, hasCompany?: boolean) => Promise<number | null>;
+export type HorizonOf = (partition: number, isShared?: boolean) => Promise<number | null>;
 
 export interface HorizonParts {
   watermarks: Pick<Watermarks, 'read'>;
@@ -36,14 +36,14 @@ const SHARED_AGE_MAX_MS = 50;
 export function createHorizons({ watermarks, onFault }: HorizonParts): Horizons {
   const known = new Map<number, number>();
   const readShared = createSharedReads(watermarks.read);
-  const learn = async (partition: number, hasCompany: boolean) => {
-    const read = await settleWithin(READ_MAX_MS, readShared(partition, hasCompany));
+  const learn = async (partition: number, isShared: boolean) => {
+    const read = await settleWithin(READ_MAX_MS, readShared(partition, isShared));
     if (read !== null) known.set(partition, Math.max(read, known.get(partition) ?? 0));
   };
   return {
-    of: async (partition, hasCompany = false) => {
+    of: async (partition, isShared = false) => {
       try {
-        await learn(partition, hasCompany);
+        await learn(partition, isShared);
       } catch (fault) {
         if (!known.has(partition)) throw fault;
         onFault(fault);
@@ -55,7 +55,7 @@ export function createHorizons({ watermarks, onFault }: HorizonParts): Horizons 
   };
 }
 
-type ReadShared = (partition: number, hasCompany: boolean) => Promise<number | null>;
+type ReadShared = (partition: number, isShared: boolean) => Promise<number | null>;
 
 interface Reading {
   readonly begunAtMs: number;
@@ -77,10 +77,9 @@ function createSharedReads(read: Watermarks['read']): ReadShared {
     underWay.set(partition, ended);
     return watermark;
   };
-  return (partition, hasCompany) => {
+  return (partition, isShared) => {
     const last = lastOf.get(partition);
-    if (hasCompany && last !== undefined && performance.now() - last.begunAtMs < SHARED_AGE_MAX_MS)
-      return last.watermark;
+    if (isShared && last !== undefined && performance.now() - last.begunAtMs < SHARED_AGE_MAX_MS) return last.watermark;
     const known = next.get(partition);
     if (known !== undefined) return known;
     const before = underWay.get(partition);

@@ -106,7 +106,7 @@ async function openMinting(use: Use) {
   const { TOPIC_PREFIX: topicPrefix, ACCESS_KEY_PREFIX: prefix } = config;
   const producer = await use('producer', () => openProducer({ ...kafka, topics: mintTopicNames(topicPrefix), logger }));
   const schemas = createSchemaRegistry({ ...toRegistry(config), onFault: faults.listenerOf('the schema registry') });
-  const places = async () => (await view.progress()).offsets;
+  const offsets = async () => (await view.progress()).offsets;
   return {
     takesWrites: ready,
     ready: async () => (await producer.ready()) && (await ready()),
@@ -119,7 +119,7 @@ async function openMinting(use: Use) {
         reader,
         cursors: createMintCursors({ keys: config.CURSOR_KEYS }),
         topics: createMintTopics({ producer, registry: schemas, topicPrefix }),
-        isLogApplied: createIsLogApplied({ log, readOffsets: places, topicPrefix }),
+        isLogApplied: createIsLogApplied({ log, readOffsets: offsets, topicPrefix }),
       },
     },
   };

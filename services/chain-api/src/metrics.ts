@@ -51,7 +51,7 @@ export function timeReads(store: Reads, { onRead }: Pick<ChainApiMetrics, 'onRea
     }
   };
   return {
-    readPage: (question) => timed('activity-history', () => store.readPage(question)),
+    readPage: (query) => timed('activity-history', () => store.readPage(query)),
     readToken: (chain, address) => timed('token', () => store.readToken(chain, address)),
   };
 }

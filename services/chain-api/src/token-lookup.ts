@@ -169,7 +169,7 @@ export function createTokenLookup(parts: TokenLookupParts): TokenLookup {
       throw refusal;
     }
   };
-  const lookUp = async (chain: LookupChain, key: string, contract: string): Promise<TokenRow | null> => {
+  const find = async (chain: LookupChain, key: string, contract: string): Promise<TokenRow | null> => {
     try {
       const record = await chain.describe(contract);
       const token = record && toRow(record, known.get(key)?.token ?? null, wallClockMs());
@@ -195,7 +195,7 @@ export function createTokenLookup(parts: TokenLookupParts): TokenLookup {
       const begun = running.get(key);
       if (begun !== undefined) return begun;
       const end = reserve(chain, name, contract, caller);
-      const lookup = lookUp(chain, key, contract).finally(() => {
+      const lookup = find(chain, key, contract).finally(() => {
         end();
         running.delete(key);
       });

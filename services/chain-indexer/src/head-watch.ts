@@ -89,7 +89,7 @@ export class HeadWatch {
   async poll(node: ChainNode): Promise<number> {
     const each = this.watched.find((found) => found.node === node)!;
     if (this.options.identity.genesis === null) return UNKNOWN_MS;
-    const askedAtMs = this.nowMs();
+    const polledAtMs = this.nowMs();
     try {
       if (!each.isOfChain) await this.options.identity.check(node);
       each.isOfChain = true;
@@ -97,19 +97,19 @@ export class HeadWatch {
       each.silentSinceMs = null;
       return POLL_MS;
     } catch (fault) {
-      this.noteFault(each, fault, askedAtMs);
-      const asked = fault instanceof NodeFault ? fault.retryAfterMs : null;
-      return Math.min(Math.max(asked ?? 0, POLL_MS), POLL_MAX_MS);
+      this.noteFault(each, fault, polledAtMs);
+      const retryAfterMs = fault instanceof NodeFault ? fault.retryAfterMs : null;
+      return Math.min(Math.max(retryAfterMs ?? 0, POLL_MS), POLL_MAX_MS);
     } finally {
       this.logLag(each);
     }
   }
 
-  private noteFault(each: Watched, fault: unknown, askedAtMs: number): void {
+  private noteFault(each: Watched, fault: unknown, polledAtMs: number): void {
     each.isAnswering = false;
     const kind = fault instanceof NodeFault ? fault.kind : 'unreachable';
     if (kind === 'unreachable' || kind === 'late') {
-      each.silentSinceMs ??= askedAtMs;
+      each.silentSinceMs ??= polledAtMs;
       // It may be another node afterwards.
       each.isOfChain = false;
     } else each.silentSinceMs = null;
@@ -164,8 +164,8 @@ export class HeadWatch {
 
   /** 0 when not watched, and while no node answers. */
   private get finalStillMs(): number {
-    const isAsked = this.options.chain.finality === 'finalized';
-    if (!isAsked || !this.watched.some(({ isAnswering }) => isAnswering)) return 0;
+    const isWatched = this.options.chain.finality === 'finalized';
+    if (!isWatched || !this.watched.some(({ isAnswering }) => isAnswering)) return 0;
     return this.nowMs() - this.highest.finals.risenAtMs;
   }
 
@@ -202,9 +202,9 @@ export class HeadWatch {
   }
 }
 
-function keep(told: ReportedBlock[], next: ReportedBlock): void {
-  told.push(next);
-  while (told.length > 1 && told[1]!.atMs <= next.atMs - LAG_MS) told.shift();
+function keep(blocks: ReportedBlock[], next: ReportedBlock): void {
+  blocks.push(next);
+  while (blocks.length > 1 && blocks[1]!.atMs <= next.atMs - LAG_MS) blocks.shift();
 }
 
 /** Polls each node until closed. */

@@ -212,8 +212,8 @@ export class ChainLane {
     // Empty blocks are not worth a transaction.
     if (activities.length + described.length + notices.length === 0) return this.logProgress();
     this.logNotices(notices);
-    const letters = this.deadLetterLimit.take(notices, this.nowMs());
-    await this.log!.publish({ activities, tokens: described, notices: letters, progress: this.progress });
+    const deadLetters = this.deadLetterLimit.take(notices, this.nowMs());
+    await this.log!.publish({ activities, tokens: described, notices: deadLetters, progress: this.progress });
     this.publishedAtMs = this.nowMs();
     for (const { contractAddress } of described) this.newTokens.forget(toHexText(contractAddress));
     metrics.countPublished(activities, described.length);

@@ -56,8 +56,8 @@ const toChain = ({ name, urls, finality, pollMs, ...rest }: MintableChain) => {
   const waits = { stuckAfterMs: rest.stuckAfterS * 1000, resendEveryMs: rest.resendEveryS * 1000 };
   const nodes = urls.map((url) => {
     const node = { url, timeoutMs: NODE_TIMEOUT_MS };
-    const askTogether = createJsonRpcTogether(createRpcBatches(node));
-    return createRpcNode({ call: createJsonRpc(createRpcClient(node)), callBatch: askTogether, finality });
+    const callBatch = createJsonRpcTogether(createRpcBatches(node));
+    return createRpcNode({ call: createJsonRpc(createRpcClient(node)), callBatch, finality });
   });
   const { unfinalNoncesMax, assetsMax } = counts;
   const rules = { chainId, gasMax, feeMax, priorityFeeMax, openNoncesMax, unfinalNoncesMax, assetsMax, ...waits };

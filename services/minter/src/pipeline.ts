@@ -74,7 +74,7 @@ export async function openMinter(parts: MinterParts): Promise<Minter> {
   const workers: LaneWorkers<LaneWorker> = new LaneWorkers({
     open: createOpenWorker(parts, metrics),
     find: (partition) => findLanes(parts, partition),
-    onFault: (error, words) => logger.warn({ error }, words),
+    onFault: (error, message) => logger.warn({ error }, message),
   });
   const consumer = await parts.openConsumer({
     onBatch: createOnBatch(parts, metrics, (lane, partition) => workers.of(lane, partition)),
@@ -84,14 +84,14 @@ export async function openMinter(parts: MinterParts): Promise<Minter> {
     },
     onRevoke: (_topic, partition) => workers.revoke(partition),
   });
-  const looking = startReconciling(workers, logger);
+  const reconciling = startReconciling(workers, logger);
   const faultOf = ({ lane, fault }: LaneWorker) => (fault === null ? [] : [[toSignerKey(lane), fault] as const]);
   return {
     ready: { consumer: () => consumer.ready(), broker: () => parts.producer.ready() },
     degraded: { lanes: () => workers.all.every(({ fault }) => fault === null) },
     blockers: () => Object.fromEntries([...consumer.blockers(), ...workers.all.flatMap(faultOf)]),
     async close() {
-      await looking.stop();
+      await reconciling.stop();
       await consumer.close();
       await workers.close();
     },
@@ -100,7 +100,7 @@ export async function openMinter(parts: MinterParts): Promise<Minter> {
 
 function startReconciling(workers: LaneWorkers<LaneWorker>, logger: Logger): { stop(): Promise<void> } {
   const stopped = new AbortController();
-  const look = async () => {
+  const run = async () => {
     let isPending = true;
     while (!stopped.signal.aborted) {
       await pause(isPending ? RECONCILE_EVERY_MS : IDLE_RECONCILE_EVERY_MS, stopped.signal);
@@ -111,7 +111,7 @@ function startReconciling(workers: LaneWorkers<LaneWorker>, logger: Logger): { s
       });
     }
   };
-  const ended = look();
+  const ended = run();
   return {
     stop: async () => {
       stopped.abort();
@@ -128,9 +128,9 @@ function createOnBatch(
 ): BatchHandler['onBatch'] {
   const decode = createDecodeRequests(schemaOf);
   return async (records, { partition }) => {
-    const { requests: placed, deadLetters: letters } = await decode(records);
+    const { requests, deadLetters } = await decode(records);
     const lanes = new Map<string, ReceivedRequest[]>();
-    for (const one of placed) {
+    for (const one of requests) {
       const key = toSignerKey(one.request);
       lanes.set(key, [...(lanes.get(key) ?? []), one]);
     }
@@ -139,11 +139,11 @@ function createOnBatch(
         const { chain, signer } = requests[0]!.request;
         metrics.accepted(await workerOf({ chain, signer }, partition).take(requests));
       }
-      if (letters.length > 0) await sendDeadLetters(producer, letters, 'mint');
+      if (deadLetters.length > 0) await sendDeadLetters(producer, deadLetters, 'mint');
     } catch (cause) {
       throw new RetryableFault('requests were not taken', { cause });
     }
-    metrics.deadLetters(letters.length);
+    metrics.deadLetters(deadLetters.length);
   };
 }
 
@@ -165,8 +165,8 @@ function createOpenWorker(parts: MinterParts, metrics: MinterMetrics): (lane: Si
   const log = metrics.watchLog(parts.log);
   const choices = new Map(
     [...chains].map(([chain, { nodes, rules }]) => {
-      const told = { chain, chainId: rules.chainId, logger };
-      return [chain, createNodeChoice(nodes.map((node) => metrics.watchNode(chain, logChainId(node, told))))];
+      const options = { chain, chainId: rules.chainId, logger };
+      return [chain, createNodeChoice(nodes.map((node) => metrics.watchNode(chain, logChainId(node, options))))];
     }),
   );
   return (lane) => {
@@ -211,9 +211,9 @@ export function logChainId(node: ChainNode, { chain, chainId: wanted, logger }: 
     chainId: async () => {
       const answered = await node.chainId();
       if (answered !== last) {
-        const said = { chain, wantedChainId: wanted, answeredChainId: answered };
-        if (answered === wanted) logger.info(said, 'a node of the chain reports the right chain id again');
-        else logger.warn(said, 'a node of the chain reports another chain id, and is not used');
+        const fields = { chain, wantedChainId: wanted, answeredChainId: answered };
+        if (answered === wanted) logger.info(fields, 'a node of the chain reports the right chain id again');
+        else logger.warn(fields, 'a node of the chain reports another chain id, and is not used');
       }
       last = answered;
       return answered;
@@ -230,14 +230,14 @@ interface DecodedRequests {
 function createDecodeRequests(schemaOf: SchemaSource) {
   const readValue = createRecordReader({ schemaOf, createReader: mintRequestCodec.decoderOf });
   return async (records: readonly StreamRecord[]): Promise<DecodedRequests> => {
-    const placed: ReceivedRequest[] = [];
-    const letters: DeadLetter[] = [];
+    const requests: ReceivedRequest[] = [];
+    const deadLetters: DeadLetter[] = [];
     for (const record of records) {
       const read = await readValue(record.value);
-      if (read.kind === 'unreadable') letters.push({ record, reason: read.reason });
-      else placed.push({ request: toPlain(read.record), partition: record.partition, offset: record.offset });
+      if (read.kind === 'unreadable') deadLetters.push({ record, reason: read.reason });
+      else requests.push({ request: toPlain(read.record), partition: record.partition, offset: record.offset });
     }
-    return { requests: placed, deadLetters: letters };
+    return { requests, deadLetters };
   };
 }
 

@@ -68,12 +68,12 @@ function toStatement(selections: readonly Selection[]): string {
 }
 
 /** The first column is the number of the selection: their rows arrive mixed. */
-function toSelect({ query, window }: Selection, place: number): string {
+function toSelect({ query, window }: Selection, index: number): string {
   const order = query.direction === 'next' ? '' : ' DESC';
   return (
-    `SELECT ${place}, toUnixTimestamp64Micro(updated_at), toString(id), kafka_partition, ` +
+    `SELECT ${index}, toUnixTimestamp64Micro(updated_at), toString(id), kafka_partition, ` +
     `superseded_at < ${toTimeLiteral(query.horizon)}, members FROM activity_feeds ` +
-    `WHERE ${toConditions(query, window, place)} ` +
+    `WHERE ${toConditions(query, window, index)} ` +
     `ORDER BY ${FEED_ORDER.map((column) => column + order).join(', ')} LIMIT ${query.limit}`
   );
 }
@@ -92,17 +92,17 @@ function readEntries(bytes: Buffer, selections: number): FeedEntry[][] {
   return entries;
 }
 
-const isOfFeed = (place: number) => `feed = {feed${place}: String}`;
+const isOfFeed = (index: number) => `feed = {feed${index}: String}`;
 
 const toParams = (selections: readonly Pick<Selection, 'query'>[]) =>
   Object.fromEntries(
-    selections.map(({ query: { chain, filters } }, place) => [`feed${place}`, toFeedName(chain, filters)]),
+    selections.map(({ query: { chain, filters } }, index) => [`feed${index}`, toFeedName(chain, filters)]),
   );
 
-function toConditions({ filters }: PageQuery, { least, end }: Window, place: number): string {
+function toConditions({ filters }: PageQuery, { least, end }: Window, index: number): string {
   const { fromIndexedAt, toIndexedAt } = filters;
   return [
-    isOfFeed(place),
+    isOfFeed(index),
     `updated_at >= ${toTimeLiteral(least)} AND updated_at < ${toTimeLiteral(end)}`,
     // A bound may be before 1970.
     ...(fromIndexedAt === null ? [] : [`indexed_at >= ${toTimeLiteral(Math.max(0, fromIndexedAt))}`]),
@@ -222,8 +222,8 @@ async function readInOrder({ queryBatched, paces }: Tools, query: PageQuery, lim
   for (;;) {
     const window = windowAt(query, edge, size);
     if (window.least >= window.end) return { entries, isFull: false, continueAt: null };
-    const asked = { ...query, limit: limit - entries.length };
-    const piece = toPiece(asked, await queryBatched({ query: asked, window }));
+    const rest = { ...query, limit: limit - entries.length };
+    const piece = toPiece(rest, await queryBatched({ query: rest, window }));
     for (const each of piece.entries) entries.push(each);
     paces.learn(query, toPace(piece));
     if (isStart && edge === 0) paces.learnFirst(query, piece.entries[0]);
@@ -253,15 +253,15 @@ async function readRange({ query: run, paces }: Tools, query: PageQuery, limit: 
     // parts.
     const endsByItself = isInFront || window.end - window.least <= SECOND_US;
     const settings = endsByItself ? SETTINGS : BOUNDED_SETTINGS;
-    const asked = { ...query, limit: limit - entries.length };
-    const selected = await selectEntries(run, [{ query: asked, window }], settings).catch(toNullWhenTooMany);
+    const rest = { ...query, limit: limit - entries.length };
+    const selected = await selectEntries(run, [{ query: rest, window }], settings).catch(toNullWhenTooMany);
     if (selected === null) {
       growthMax = 2;
       size = Math.ceil((window.end - window.least) / WINDOW_GROWTH_MAX);
       continue;
     }
     const { readRows } = selected;
-    const piece = toPiece(asked, selected.entries[0]!);
+    const piece = toPiece(rest, selected.entries[0]!);
     for (const each of piece.entries) entries.push(each);
     if (piece.isFull) return { entries, isFull: true, continueAt: null };
     read += readRows;
@@ -355,7 +355,7 @@ const BOUNDED_SETTINGS: QuerySettings = { ...SETTINGS, max_rows_to_read: WINDOW_
 
 interface QueryBatcherOptions<Question, Answer> {
   /** In the order of the queries. */
-  readonly runAll: (questions: readonly Question[]) => Promise<readonly Answer[]>;
+  readonly runAll: (queries: readonly Question[]) => Promise<readonly Answer[]>;
   readonly sizeMax: number;
   readonly waitMaxMs: number;
 }
@@ -420,7 +420,7 @@ class QueryBatcher<Question, Answer> {
   async #answer(together: readonly WaitingQuery<Question, Answer>[]): Promise<void> {
     try {
       const answers = await this.#options.runAll(together.map(({ query }) => query));
-      for (const [place, { resolve }] of together.entries()) resolve(answers[place] as Answer);
+      for (const [index, { resolve }] of together.entries()) resolve(answers[index] as Answer);
     } catch (fault) {
       if (together.length > 1) await Promise.all(together.map((each) => this.#answer([each])));
       else for (const { reject } of together) reject(fault);

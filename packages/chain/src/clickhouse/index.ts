@@ -147,13 +147,13 @@ export function openActivityStore(target: ClickHouseTarget): ActivityStore {
     },
     async storedOffsets(rows) {
       const found = new Set<number>();
-      for (const asked of inPieces(rows)) for (const offset of await readOffsets(connection, asked)) found.add(offset);
+      for (const piece of inPieces(rows)) for (const offset of await readOffsets(connection, piece)) found.add(offset);
       return found;
     },
     async constantsOf(ids) {
       const found = new Map<string, ActivityConstants>();
-      for (const asked of inPieces(ids))
-        for (const { uuid, ...constants } of await readConstants(connection, asked)) found.set(uuid, constants);
+      for (const piece of inPieces(ids))
+        for (const { uuid, ...constants } of await readConstants(connection, piece)) found.set(uuid, constants);
       return found;
     },
     async rowsBetween(partition, after, end) {
@@ -166,8 +166,9 @@ export function openActivityStore(target: ClickHouseTarget): ActivityStore {
     },
     async lastBefore(us, chain, ids) {
       const found = new Map<string, number>();
-      for (const asked of inPieces(ids))
-        for (const { uuid, last } of await readLastBefore(connection, { us, chain, asked })) found.set(uuid, last);
+      for (const piece of inPieces(ids))
+        for (const { uuid, last } of await readLastBefore(connection, { us, chain, asked: piece }))
+          found.set(uuid, last);
       return found;
     },
     ready: connection.ready,
@@ -208,11 +209,11 @@ async function readOffsets(connection: ClickHouse, rows: readonly ActivityRow[])
     { chains },
     { optimize_use_projections: 0 },
   );
-  const nameOf = ({ chain, us, uuid, partition, offset: place }: StoredOffset) =>
-    `${chain} ${us} ${uuid} ${partition} ${place}`;
-  const standing = new Set(found.map(nameOf));
+  const nameOf = ({ chain, us, uuid, partition, offset }: StoredOffset) =>
+    `${chain} ${us} ${uuid} ${partition} ${offset}`;
+  const stored = new Set(found.map(nameOf));
   return rows
-    .filter((row) => standing.has(nameOf({ ...row, us: row.updatedAt, uuid: row.id, offset: row.offset })))
+    .filter((row) => stored.has(nameOf({ ...row, us: row.updatedAt, uuid: row.id, offset: row.offset })))
     .map(({ offset }) => offset);
 }
 
@@ -222,11 +223,11 @@ interface StoredConstants extends ActivityConstants {
 
 function readLastBefore(
   connection: ClickHouse,
-  { us, chain, asked }: { us: number; chain: string; asked: readonly string[] },
+  { us, chain, asked: piece }: { us: number; chain: string; asked: readonly string[] },
 ): Promise<{ uuid: string; last: number }[]> {
   return connection.read(
     'SELECT toString(id) AS uuid, toUnixTimestamp64Micro(max(updated_at)) AS last FROM activity_ids ' +
-      `WHERE chain = {chain: String} AND id IN (${asked.map(toUuidLiteral).join(', ')}) ` +
+      `WHERE chain = {chain: String} AND id IN (${piece.map(toUuidLiteral).join(', ')}) ` +
       `AND updated_at < ${toTimeLiteral(us)} GROUP BY id`,
     { chain },
     { preferred_optimize_projection_name: 'of_id' },
@@ -256,9 +257,9 @@ const LIMITS = { executionMaxS: 10, connectionsMax: 32 };
 /** Opens the readers' store; connects on the first call. */
 export function openChainStore(target: ClickHouseTarget): ChainStore {
   const connection = openClickHouse(target, LIMITS);
-  const questions = openQueryClient(target, LIMITS);
+  const queries = openQueryClient(target, LIMITS);
   return {
-    readPage: createReadPage({ entries: createReadEntries(questions) }),
+    readPage: createReadPage({ entries: createReadEntries(queries) }),
     readActivities: createReadActivities(connection),
     async readToken(chain, contractAddress) {
       const [row] = await connection.read<TokenRow>(
@@ -270,7 +271,7 @@ export function openChainStore(target: ClickHouseTarget): ChainStore {
     },
     ready: connection.ready,
     async close() {
-      questions.close();
+      queries.close();
       await connection.close();
     },
   };

@@ -44,15 +44,15 @@ export function openQueryClient(target: ClickHouseTarget, limits: ClickHouseLimi
     wait_end_of_query: '1',
   });
   const headers = { 'x-clickhouse-user': target.user, 'x-clickhouse-key': target.password };
-  const askOnce = (path: string, statement: string) =>
+  const sendOnce = (path: string, statement: string) =>
     settle((handler) => pool.dispatch({ path, method: 'POST', headers, body: Buffer.from(statement) }, handler));
   return {
     async query(statement, params, settings) {
       const path = `${pathname}?${common}${toQuery(params, settings)}`;
       try {
-        return await askOnce(path, statement).catch((fault: unknown) => {
+        return await sendOnce(path, statement).catch((fault: unknown) => {
           // The server closed the idle connection. Queries can be repeated.
-          if (fault instanceof ClosedConnection) return askOnce(path, statement);
+          if (fault instanceof ClosedConnection) return sendOnce(path, statement);
           throw fault;
         });
       } catch (fault) {

@@ -54,18 +54,18 @@ export function createParseActivity({ chain, traceId }: ImportContext): (line: u
     const stored = toStoredDetails(details.data);
     if (stored === null)
       return { ok: false, errors: [{ code: 'INVALID_VALUE', field: 'details', message: 'is longer than 64 KiB' }] };
-    const { id, chain: name, type, indexed_at: indexedAt, blockchain_metadata: place } = parsed.data;
+    const { id, chain: name, type, indexed_at: indexedAt, blockchain_metadata: metadata } = parsed.data;
     const record: ActivityRecord = {
       chain: name,
       id: fromUuidText(id),
       type,
       contractAddress: fromHexText(stored.contractAddress),
       indexedAt,
-      blockchainMetadata: place && {
-        transactionHash: fromHexText(place.transaction_hash),
-        blockNumber: place.block_number,
-        transactionIndex: place.transaction_index,
-        logIndex: place.log_index,
+      blockchainMetadata: metadata && {
+        transactionHash: fromHexText(metadata.transaction_hash),
+        blockNumber: metadata.block_number,
+        transactionIndex: metadata.transaction_index,
+        logIndex: metadata.log_index,
       },
       details: stored.text,
       traceId,

@@ -65,10 +65,10 @@ export function readBridge({ topics, data }: ChainLog, event: BridgeEvent): LogR
   if (topics[0] !== event.topic) return NOTHING;
   try {
     const values = new Map<string, string>();
-    const words = new AbiReader(data);
+    const reader = new AbiReader(data);
     let [topic, at] = [1, 0];
     for (const { name, isIndexed } of event.parameters) {
-      const value = isIndexed ? topics[topic++] : words.text(at);
+      const value = isIndexed ? topics[topic++] : reader.text(at);
       if (!isIndexed) at += WORD;
       if (value === undefined) return unread('malformed');
       values.set(name, value);

@@ -45,11 +45,11 @@ export async function describeErc20(
   if (token instanceof NodeFault) throw token;
   const fault = results.find((result) => result instanceof NodeFault);
   if (fault !== undefined) throw fault;
-  const areWords = results.slice(CALLS.length).every((result) => String(result).length === WORD_DIGITS);
+  const areFull = results.slice(CALLS.length).every((result) => String(result).length === WORD_DIGITS);
   // Decimals are optional. A contract that returns a hash for any call has invalid ones.
   const [, , decimals] = results;
   const areDecimals = decimals === null || decimals === '0x' || token.decimals !== null;
-  return areWords && areDecimals ? token : null;
+  return areFull && areDecimals ? token : null;
 }
 
 function toToken(chain: string, contract: string, results: readonly CallResult[]): TokenRecord | NodeFault {
@@ -77,8 +77,8 @@ function toToken(chain: string, contract: string, results: readonly CallResult[]
 export function toTokenText(answer: string | null): string | null {
   if (answer === null || answer.length > ANSWER_DIGITS_MAX) return null;
   try {
-    const words = new AbiReader(answer);
-    const bytes = words.length === WORD ? trimZeros(Buffer.from(answer.slice(2), 'hex')) : words.string(0);
+    const reader = new AbiReader(answer);
+    const bytes = reader.length === WORD ? trimZeros(Buffer.from(answer.slice(2), 'hex')) : reader.string(0);
     return cleanText(bytes.toString('utf8'));
   } catch (fault) {
     if (fault instanceof AbiFault) return null;

@@ -156,17 +156,17 @@ interface Deal {
 
 const isCurrency = ({ kind }: Item) => kind === 'NATIVE' || kind === 'ERC20';
 
-function itemsOf(words: AbiReader, at: number, recipient: string | null): Item[] {
+function itemsOf(reader: AbiReader, at: number, recipient: string | null): Item[] {
   const size = recipient === null ? 5 : 4;
-  return words.elements(at, size).map((start) => {
-    const kind = KINDS[words.count(start)];
+  return reader.elements(at, size).map((start) => {
+    const kind = KINDS[reader.count(start)];
     if (kind === undefined) throw new AbiFault('is of a kind that no item has');
     const [token, id, amount] = [
-      words.address(start + WORD),
-      words.uint(start + 2 * WORD),
-      words.uint(start + 3 * WORD),
+      reader.address(start + WORD),
+      reader.uint(start + 2 * WORD),
+      reader.uint(start + 3 * WORD),
     ];
-    return { kind, token, id, amount, recipient: recipient ?? words.address(start + 4 * WORD) };
+    return { kind, token, id, amount, recipient: recipient ?? reader.address(start + 4 * WORD) };
   });
 }
 
@@ -225,12 +225,12 @@ function readSale({ topics, data }: ChainLog, nativeSymbol: string): LogReading 
   try {
     if (topics.length !== 3) return unread('malformed');
     const offerer = toAddress(topics[1]!);
-    const words = new AbiReader(data);
-    const fulfiller = words.address(WORD);
+    const reader = new AbiReader(data);
+    const fulfiller = reader.address(WORD);
     if (fulfiller === ZERO_ADDRESS || offerer === ZERO_ADDRESS) return unread('nobody');
-    const sides: [Item[], Item[]] = [itemsOf(words, 2 * WORD, fulfiller), itemsOf(words, 3 * WORD, null)];
+    const sides: [Item[], Item[]] = [itemsOf(reader, 2 * WORD, fulfiller), itemsOf(reader, 3 * WORD, null)];
     const deal = toDeal(offerer, fulfiller, sides);
-    return deal === null ? NOTHING : toSale(words.text(0), deal, nativeSymbol);
+    return deal === null ? NOTHING : toSale(reader.text(0), deal, nativeSymbol);
   } catch (fault) {
     if (fault instanceof AbiFault) return unread('malformed');
     throw fault;

@@ -102,8 +102,8 @@ async function readLogs(
   blocks: readonly ChainBlock[],
   hasBlooms: boolean,
 ): Promise<readonly ChainLog[]> {
-  const asked = hasBlooms ? blocks.filter(({ logsBloom }) => !isEmptyBloom(logsBloom)) : blocks;
-  if (asked.length > BY_HASH_MAX) {
+  const requested = hasBlooms ? blocks.filter(({ logsBloom }) => !isEmptyBloom(logsBloom)) : blocks;
+  if (requested.length > BY_HASH_MAX) {
     const [first, last] = [blocks[0]!, blocks.at(-1)!];
     const logs = await node.logsIn(first.number, last.number);
     // Another node behind the same URL may have answered.
@@ -113,7 +113,7 @@ async function readLogs(
     return logs;
   }
   const logs: ChainLog[] = [];
-  for (const { hash } of asked) for (const log of await readLogsOf(node, hash, blocks.length === 1)) logs.push(log);
+  for (const { hash } of requested) for (const log of await readLogsOf(node, hash, blocks.length === 1)) logs.push(log);
   return logs;
 }
 

@@ -56,12 +56,12 @@ export type LegacyTokens = ReadonlyMap<string, 'ERC20' | 'ERC721'>;
 
 /** Events with fewer indexed parameters than the standards: an amount and an id look the same. */
 function readLegacyTransfer({ address, topics, data }: ChainLog, kind: 'ERC20' | 'ERC721'): LogReading {
-  const words = new AbiReader(data);
-  const isUnindexed = topics.length === 1 && words.length === 3 * WORD;
-  if (!isUnindexed && (topics.length !== 3 || words.length !== WORD)) return unread('malformed');
+  const reader = new AbiReader(data);
+  const isUnindexed = topics.length === 1 && reader.length === 3 * WORD;
+  if (!isUnindexed && (topics.length !== 3 || reader.length !== WORD)) return unread('malformed');
   const [from, to, last] = isUnindexed
-    ? [words.address(0), words.address(WORD), words.uint(2 * WORD)]
-    : [toAddress(topics[1]!), toAddress(topics[2]!), words.uint(0)];
+    ? [reader.address(0), reader.address(WORD), reader.uint(2 * WORD)]
+    : [toAddress(topics[1]!), toAddress(topics[2]!), reader.uint(0)];
   if (kind === 'ERC721') return toReading([{ from, to, amount: 1n, asset: nft('ERC721', address, [last, 1n]) }]);
   return toReading([{ from, to, amount: last, asset: { contract_type: 'ERC20', contract_address: address } }]);
 }
@@ -85,8 +85,8 @@ function readTransfer(log: ChainLog, legacy: LegacyTokens): LogReading {
 
 function readSingle({ address, topics, data }: ChainLog): LogReading {
   if (topics.length !== 4) return unread('malformed');
-  const words = new AbiReader(data);
-  const [id, amount] = [words.uint(0), words.uint(WORD)];
+  const reader = new AbiReader(data);
+  const [id, amount] = [reader.uint(0), reader.uint(WORD)];
   const asset = nft('ERC1155', address, [id, amount]);
   return toReading([{ from: toAddress(topics[2]!), to: toAddress(topics[3]!), amount, asset }]);
 }
@@ -99,17 +99,17 @@ interface ParsedMany extends Pick<Moved, 'from' | 'to'>, Omit<Summary, 'contract
 /** @throws AbiFault */
 function parseMany({ address, topics, data }: ChainLog): ParsedMany {
   if (topics.length !== 4) throw new AbiFault('has another number of topics');
-  const words = new AbiReader(data);
+  const reader = new AbiReader(data);
   const [from, to] = [toAddress(topics[2]!), toAddress(topics[3]!)];
   if (topics[0] === CONSECUTIVE_TRANSFER) {
-    const [firstId, lastId] = [toUint(topics[1]!), words.uint(0)];
+    const [firstId, lastId] = [toUint(topics[1]!), reader.uint(0)];
     if (lastId < firstId) throw new AbiFault('ends before its first id');
     const itemOf = (index: number) => {
       return { amount: 1n, asset: nft('ERC721', address, [firstId + BigInt(index), 1n]) };
     };
     return { from, to, tokens: lastId - firstId + 1n, firstId, lastId, itemOf };
   }
-  const [ids, amounts] = [words.uints(0), words.uints(WORD)];
+  const [ids, amounts] = [reader.uints(0), reader.uints(WORD)];
   if (ids.length !== amounts.length) throw new AbiFault('has another number of amounts');
   const firstId = ids.reduce((least, id) => (id < least ? id : least), ids[0] ?? 0n);
   const lastId = ids.reduce((most, id) => (id > most ? id : most), 0n);

@@ -42,9 +42,9 @@ const toHex = (number: number) => `0x${number.toString(16)}`;
 export function createRpcClient({
   url,
   timeoutMs = TIMEOUT_MS,
-  fetch: ask = fetch,
+  fetch: fetchImpl = fetch,
 }: Omit<RpcNodeOptions, 'name'>): (call: RpcCall) => Promise<RpcAnswer> {
-  const send = createTransport({ url, timeoutMs, fetch: ask });
+  const send = createTransport({ url, timeoutMs, fetch: fetchImpl });
   let lastId = 0;
   return async ({ method, params }) => {
     const wanted = ++lastId;
@@ -62,9 +62,9 @@ export function createRpcClient({
 export function createRpcBatches({
   url,
   timeoutMs = TIMEOUT_MS,
-  fetch: ask = fetch,
+  fetch: fetchImpl = fetch,
 }: Omit<RpcNodeOptions, 'name'>): (calls: readonly RpcCall[]) => Promise<readonly RpcAnswer[]> {
-  const send = createTransport({ url, timeoutMs, fetch: ask });
+  const send = createTransport({ url, timeoutMs, fetch: fetchImpl });
   let lastId = 0;
   return async (calls) => {
     const requests = calls.map((call) => ({ jsonrpc: '2.0', id: ++lastId, ...call }));
@@ -83,13 +83,13 @@ class RpcNode implements ChainNode {
   private readonly batches: BatchSender;
   private readonly contracts: BatchSender;
 
-  constructor({ name, url, timeoutMs = TIMEOUT_MS, fetch: ask = fetch }: RpcNodeOptions) {
+  constructor({ name, url, timeoutMs = TIMEOUT_MS, fetch: fetchImpl = fetch }: RpcNodeOptions) {
     this.name = name;
-    this.client = createRpcClient({ url, timeoutMs, fetch: ask });
-    this.batches = new BatchSender(createTransport({ url, timeoutMs, fetch: ask }));
+    this.client = createRpcClient({ url, timeoutMs, fetch: fetchImpl });
+    this.batches = new BatchSender(createTransport({ url, timeoutMs, fetch: fetchImpl }));
     const callsTimeoutMs = Math.min(timeoutMs, CALLS_TIMEOUT_MS);
     const ofContracts = { timeoutMs: callsTimeoutMs, answerBytesMax: CALLS_ANSWER_BYTES_MAX };
-    this.contracts = new BatchSender(createTransport({ url, fetch: ask, ...ofContracts }));
+    this.contracts = new BatchSender(createTransport({ url, fetch: fetchImpl, ...ofContracts }));
   }
 
   private async request(call: RpcCall): Promise<unknown> {
@@ -187,9 +187,9 @@ export function createRpcNode(options: RpcNodeOptions): ChainNode {
 export function createCallNode({
   url,
   timeoutMs = TIMEOUT_MS,
-  fetch: ask = fetch,
+  fetch: fetchImpl = fetch,
 }: Omit<RpcNodeOptions, 'name'>): CallNode {
-  const send = createTransport({ url, timeoutMs, fetch: ask });
+  const send = createTransport({ url, timeoutMs, fetch: fetchImpl });
   let lastId = 0;
   return async (call) => resultOf(parseAnswer(await send({ jsonrpc: '2.0', id: ++lastId, ...call })).answer);
 }

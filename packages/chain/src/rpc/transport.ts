@@ -68,13 +68,13 @@ async function readText(answer: Response, bytesMax: number): Promise<string> {
 export function createTransport({
   url,
   timeoutMs,
-  fetch: ask,
+  fetch: fetchImpl,
   answerBytesMax = ANSWER_BYTES_MAX,
 }: TransportOptions): (body: unknown) => Promise<unknown> {
   const target = targetOf(url);
   const send = async (body: unknown): Promise<string> => {
     const signal = AbortSignal.timeout(timeoutMs);
-    const answer = await ask(target.url, {
+    const answer = await fetchImpl(target.url, {
       method: 'POST',
       headers: target.headers,
       body: JSON.stringify(body),
@@ -88,7 +88,7 @@ export function createTransport({
     if (!answer.ok && !/^[{[]/.test(text)) throw new NodeFault('unreachable', `it answered ${answer.status}`);
     return text;
   };
-  const askOnce = async (body: unknown): Promise<unknown> => {
+  const attempt = async (body: unknown): Promise<unknown> => {
     let text: string;
     try {
       text = await send(body);
@@ -104,12 +104,12 @@ export function createTransport({
   return async (body) => {
     for (const ms of ATTEMPT_WAITS_MS)
       try {
-        return await askOnce(body);
+        return await attempt(body);
       } catch (fault) {
         if (!(fault instanceof NodeFault && passes(fault))) throw fault;
         await delay(ms);
       }
-    return askOnce(body);
+    return attempt(body);
   };
 }
 

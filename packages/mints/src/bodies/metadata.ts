@@ -33,8 +33,8 @@ export interface MetadataLocation {
 }
 
 /** Unknown members are dropped. */
-export function readMetadata(object: JsonObject, place: MetadataLocation, faults: BodyFaults): TokenMetadata {
-  const { at, areKeysRequired } = place;
+export function readMetadata(object: JsonObject, location: MetadataLocation, faults: BodyFaults): TokenMetadata {
+  const { at, areKeysRequired } = location;
   if (areKeysRequired) requireKeys({ object, at }, KEYS, faults);
   const text = (name: string) => readText({ object, name, at }, faults);
   return {
@@ -90,6 +90,6 @@ export function readOptionalMetadata(value: unknown, at: string, faults: BodyFau
   if (!isJsonObject(value)) return faults.add(at, 'must be an object or null');
   const metadata = readMetadata(value, { at: `${at}.`, areKeysRequired: false }, faults);
   // Absent members are not stored, so that they can be set later.
-  const said = Object.entries(metadata).filter(([name]) => Object.hasOwn(value, name));
-  return JSON.stringify(Object.fromEntries(said));
+  const given = Object.entries(metadata).filter(([name]) => Object.hasOwn(value, name));
+  return JSON.stringify(Object.fromEntries(given));
 }

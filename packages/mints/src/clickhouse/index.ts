@@ -78,12 +78,12 @@ const OF_COLLECTION = 'chain = {chain: String} AND contract = toFixedString(unhe
 const paramsOf = ({ chain, contractAddress }: MintCollection) => ({ chain, contract: contractAddress.slice(2) });
 
 function createReadPage(connection: ClickHouse): MintReader['readPage'] {
-  return async (question) => {
-    const { collection, direction, limit, gap } = question;
+  return async (query) => {
+    const { collection, direction, limit, gap } = query;
     let found: MintState[] = [];
     let from = gap;
     for (let turn = 0; turn < TURNS_MAX; turn++) {
-      const rows = await readRows(connection, { ...question, gap: from, limit: limit - found.length });
+      const rows = await readRows(connection, { ...query, gap: from, limit: limit - found.length });
       const served = await withoutSuperseded(connection, collection, rows);
       found = direction === 'next' ? [...found, ...served] : [...served, ...found];
       const far = direction === 'next' ? rows.at(-1) : rows[0];
@@ -99,8 +99,8 @@ function createReadPage(connection: ClickHouse): MintReader['readPage'] {
 }
 
 /** Ascending. */
-async function readRows(connection: ClickHouse, question: MintPageQuery): Promise<MintState[]> {
-  const { collection, owner, horizon, status, gap, direction, limit } = question;
+async function readRows(connection: ClickHouse, query: MintPageQuery): Promise<MintState[]> {
+  const { collection, owner, horizon, status, gap, direction, limit } = query;
   const isNext = direction === 'next';
   const isInclusive = (gap.side === 'before') === isNext;
   const sign = `${isNext ? '>' : '<'}${isInclusive ? '=' : ''}`;

@@ -139,7 +139,7 @@ function inGroups<T>(list: readonly T[], size: number): T[][] {
 }
 
 function createView({ run, redis }: Scripts, names: Names): MintView {
-  const apply = async (states: readonly MintState[], place: readonly (string | number)[]): Promise<boolean> => {
+  const apply = async (states: readonly MintState[], to: readonly (string | number)[]): Promise<boolean> => {
     const keys = states.flatMap((state) => [
       names.claim(state, state.referenceId),
       names.state(state, state.referenceId),
@@ -155,17 +155,16 @@ function createView({ run, redis }: Scripts, names: Names): MintView {
       JSON.stringify(state),
     ]);
     const limits = [SETTLED_LIMITS.assets, SETTLED_LIMITS.bytes, FAILED_PER_HOUR_MAX];
-    return (await run(APPLY, [names.places, ...keys], [...place, KEPT_MS, ...limits, ...args])) === 1;
+    return (await run(APPLY, [names.places, ...keys], [...to, KEPT_MS, ...limits, ...args])) === 1;
   };
   return {
     progress: async () => {
       const reply = await run(PROGRESS, [names.complete, names.places], []);
-      const [present, completeIn, places] = reply as [string, string | null, string[]];
-      const pairs = inGroups(places, 2).map(([field = '', offset]) => [field, Number(offset)] as const);
+      const [present, completeIn, offsets] = reply as [string, string | null, string[]];
+      const pairs = inGroups(offsets, 2).map(([field = '', offset]) => [field, Number(offset)] as const);
       return { run: present, completeIn, offsets: new Map(pairs) };
     },
-    apply: ({ states, to: place, from }) =>
-      apply(states, [`${place.topic}/${place.partition}`, from ?? '', place.offset]),
+    apply: ({ states, to, from }) => apply(states, [`${to.topic}/${to.partition}`, from ?? '', to.offset]),
     restore: async (states) => {
       await apply(states, ['', '', '']);
     },

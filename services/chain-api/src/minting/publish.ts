@@ -72,21 +72,21 @@ const ENDS_GOOD_MS = 10_000;
  */
 export function createIsLogApplied({
   log,
-  readOffsets: places,
+  readOffsets,
   topicPrefix,
   monotonicMs = () => performance.now(),
 }: LogAppliedOptions): () => Promise<boolean> {
   const topic = topicPrefix + TOPICS.mintRequests.name;
-  let asked: { readonly atMs: number; readonly ends: Awaited<ReturnType<RequestLog['bounds']>> } | null = null;
+  let cached: { readonly atMs: number; readonly ends: Awaited<ReturnType<RequestLog['bounds']>> } | null = null;
   return async () => {
     const nowMs = monotonicMs();
-    if (asked === null || nowMs - asked.atMs > ENDS_GOOD_MS) {
+    if (cached === null || nowMs - cached.atMs > ENDS_GOOD_MS) {
       const ends = await log.bounds(topic, { readUncommitted: true });
       if (ends.length === 0) throw new Error(`there is no topic ${topic}`);
-      asked = { atMs: nowMs, ends };
+      cached = { atMs: nowMs, ends };
     }
-    const { ends } = asked;
-    const brought = await places();
+    const { ends } = cached;
+    const brought = await readOffsets();
     return ends.every(({ partition, end }) => (brought.get(`${topic}/${partition}`) ?? -1) >= end);
   };
 }

@@ -65,8 +65,8 @@ export async function showQuota(exchange: Exchange, { quotas, policy, projectId 
   if (left !== null) show(exchange, policy, { ...left, retryAfterS });
 }
 
-function show(exchange: Exchange, policy: QuotaPolicy, standing: QuotaStatus): void {
-  const headers = toQuotaHeaders(policy.kind, toQuotaTexts(policy, standing, Date.now()), true);
+function show(exchange: Exchange, policy: QuotaPolicy, status: QuotaStatus): void {
+  const headers = toQuotaHeaders(policy.kind, toQuotaTexts(policy, status, Date.now()), true);
   const late = exchange.lateHeaders;
   exchange.lateHeaders = () => [...late(), ...headers];
 }

@@ -82,8 +82,8 @@ function createReadTokens(options: IndexLogsOptions, chain: string): IndexLog['r
   return async () => {
     await awaitWhole(options.log, options.topicPrefix + TOPICS.tokens.name);
     const tokens = new Set<string>();
-    const asked = { topic: TOPICS.tokens, codec: tokenCodec, chain, readTo };
-    for await (const { contractAddress } of readChain(options, asked))
+    const requested = { topic: TOPICS.tokens, codec: tokenCodec, chain, readTo };
+    for await (const { contractAddress } of readChain(options, requested))
       tokens.add(`0x${contractAddress.toString('hex')}`);
     return tokens;
   };
@@ -103,7 +103,7 @@ function toRecords(
   ids: SchemaIds,
   prefix: string,
 ): TransactionRecord[] {
-  const place = (topic: Topic, key: string, value: Buffer): TransactionRecord => ({
+  const position = (topic: Topic, key: string, value: Buffer): TransactionRecord => ({
     topic: prefix + topic.name,
     key: Buffer.from(key),
     value,
@@ -111,14 +111,14 @@ function toRecords(
   });
   return [
     ...activities.map((activity) =>
-      place(TOPICS.activities, activity.chain, frameRecord(ids.activities, activityCodec.encode(activity))),
+      position(TOPICS.activities, activity.chain, frameRecord(ids.activities, activityCodec.encode(activity))),
     ),
     ...tokens.map((token) => {
       const key = `${token.chain} 0x${token.contractAddress.toString('hex')}`;
-      return place(TOPICS.tokens, key, frameRecord(ids.tokens, tokenCodec.encode(token)));
+      return position(TOPICS.tokens, key, frameRecord(ids.tokens, tokenCodec.encode(token)));
     }),
     ...notices.map((notice) => toDeadLetter(notice, { chain: progress.chain, topic: prefix + TOPICS.activities.name })),
-    place(TOPICS.indexProgress, progress.chain, frameRecord(ids.progress, indexProgressCodec.encode(progress))),
+    position(TOPICS.indexProgress, progress.chain, frameRecord(ids.progress, indexProgressCodec.encode(progress))),
   ];
 }
 

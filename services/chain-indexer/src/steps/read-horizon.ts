@@ -54,11 +54,11 @@ export class HorizonTracker {
     const finalized = finality === 'finalized' ? await node.block('finalized') : null;
     const head = await node.block('latest');
     if (head === null) throw new NodeFault('behind', 'it has no latest block');
-    const said = finality === 'finalized' ? finalized?.number : head.number - finality;
+    const reported = finality === 'finalized' ? finalized?.number : head.number - finality;
     const floor = this.final?.number ?? -1;
-    if (head.number < Math.max(floor, said ?? -1))
+    if (head.number < Math.max(floor, reported ?? -1))
       throw new NodeFault('behind', 'its latest block is below the last final one');
-    const target = Math.max(floor, said ?? -1);
+    const target = Math.max(floor, reported ?? -1);
     if (target < 0) return { head, final: null };
     const blocks = await this.follow(node, { head, target });
     const final = blocks.find(({ number }) => number === target);
@@ -111,9 +111,9 @@ export class HorizonTracker {
   /** Only the final block; the ones between are linked when indexed. */
   private async skip(node: ChainNode, { head, target }: { head: ChainBlock; target: number }): Promise<ChainBlock[]> {
     if (this.final !== null) {
-      const standing = await node.block(this.final.number);
-      if (standing === null) throw new NodeFault('behind', 'it does not return a block that was final before');
-      this.checkHorizon(standing);
+      const block = await node.block(this.final.number);
+      if (block === null) throw new NodeFault('behind', 'it does not return a block that was final before');
+      this.checkHorizon(block);
     }
     const from = head.number - target > TRACKED_MAX ? target : null;
     if (from === null) return [...(await this.readTo(node, target, head))];

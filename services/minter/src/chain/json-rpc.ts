@@ -34,15 +34,15 @@ export type CallMethod = (method: string, params: readonly unknown[]) => Promise
 /** Rate limited, or not synchronised. */
 const BUSY_CODES = new Set([429, -32_005, -32_097]);
 
-export function createJsonRpc(ask: CallRpc): CallMethod {
-  return async (method, params) => toResult(await ask({ method, params }));
+export function createJsonRpc(call: CallRpc): CallMethod {
+  return async (method, params) => toResult(await call({ method, params }));
 }
 
 /** One batch, answered by one node. @throws NodeRefusal, NodeFault */
-export type CallMethods = (questions: readonly RpcCall[]) => Promise<readonly unknown[]>;
+export type CallMethods = (calls: readonly RpcCall[]) => Promise<readonly unknown[]>;
 
-export function createJsonRpcTogether(ask: CallRpcBatch): CallMethods {
-  return async (questions) => (await ask(questions)).map(toResult);
+export function createJsonRpcTogether(call: CallRpcBatch): CallMethods {
+  return async (calls) => (await call(calls)).map(toResult);
 }
 
 function toResult(answer: RpcAnswer): unknown {

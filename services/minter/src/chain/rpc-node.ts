@@ -62,16 +62,16 @@ export function createRpcNode({ call, callBatch, finality }: RpcNodeOptions): Ch
     genesisHash: async () => (await readExisting(call, 0)).hash,
     head: (known) => readHead(calls, finality, known ?? null),
     spentNonces: async (address, at) => {
-      const asked = at.map((each) => ({
+      const calls = at.map((each) => ({
         method: NONCES,
         params: [address, typeof each === 'number' ? toQuantity(each) : each],
       }));
       const apart = async () => {
         const answers: unknown[] = [];
-        for (const { method, params } of asked) answers.push(await call(method, params));
+        for (const { method, params } of calls) answers.push(await call(method, params));
         return answers;
       };
-      const answers = asked.length === 1 ? await apart() : await callOneBranch(() => callBatch(asked), apart);
+      const answers = calls.length === 1 ? await apart() : await callOneBranch(() => callBatch(calls), apart);
       return answers.map((answer) => parseAnswer(count, NONCES, answer));
     },
     receiptOf: async (hash) => toReceipt(await call(RECEIPT, [hash])),
@@ -114,16 +114,16 @@ const REVERTED_CODE = 3;
 const OUT_OF_TIME = /time ?out|timed out|aborted/i;
 
 /** A revert is an answer, a node's error a fault, whose message may contain an address. */
-async function answerOf<T>(asked: Promise<T>): Promise<CallAnswer<T>> {
+async function answerOf<T>(calls: Promise<T>): Promise<CallAnswer<T>> {
   try {
-    return { kind: 'done', value: await asked };
+    return { kind: 'done', value: await calls };
   } catch (fault) {
     if (!(fault instanceof NodeRefusal)) throw fault;
     if (fault.data !== null) return { kind: 'reverted', message: toRefusalMessage(fault.data) };
     if (fault.code === REVERTED_CODE || fault.matches(REVERTED))
       return { kind: 'reverted', message: toRefusalMessage('0x') };
-    const words = 'The contract cannot run the call: it runs out of gas, or into code that is none.';
-    if (fault.isOfContract) return { kind: 'unrunnable', message: words, isSure: true };
+    const message = 'The contract cannot run the call: it runs out of gas, or into code that is none.';
+    if (fault.isOfContract) return { kind: 'unrunnable', message, isSure: true };
     const late = 'The node has no time to run the call.';
     if (fault.matches(OUT_OF_TIME)) return { kind: 'unrunnable', message: late, isSure: false };
     throw new NodeFault('unreachable', fault.message);
@@ -335,14 +335,14 @@ function createFindAncestor(call: CallMethod): FindAncestor {
     return found.parentHash;
   };
   return async (end, wanted) => {
-    const words = `the node takes no batches, and ${end.number - wanted} blocks are to be read one by one`;
-    if (end.number - wanted > DISTANCE_MAX) throw new NodeFault('too-much', `${words}: too many`);
+    const message = `the node takes no batches, and ${end.number - wanted} blocks are to be read one by one`;
+    if (end.number - wanted > DISTANCE_MAX) throw new NodeFault('too-much', `${message}: too many`);
     let { hash } = end;
-    let asked = 0;
+    let calls = 0;
     for (let { number } = end; number > wanted; number--) {
       const known = parents.get(hash);
-      if (known === undefined && ++asked > BLOCKS_PER_BATCH_MAX)
-        throw new NodeFault('behind', `${words}: not yet done`);
+      if (known === undefined && ++calls > BLOCKS_PER_BATCH_MAX)
+        throw new NodeFault('behind', `${message}: not yet done`);
       hash = known ?? (await readParent({ number, hash }));
     }
     return hash;

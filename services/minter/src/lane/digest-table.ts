@@ -41,15 +41,15 @@ function digestOf(text: string): Uint32Array {
 }
 
 /** The start of the slot of a digest, or of the free slot for it. */
-function find(words: Uint32Array, digest: Uint32Array): number {
-  const slots = words.length / SLOT_LENGTH;
+function find(table: Uint32Array, digest: Uint32Array): number {
+  const slots = table.length / SLOT_LENGTH;
   for (let slot = digest[0]! % slots; ; slot = (slot + 1) % slots) {
     const at = slot * SLOT_LENGTH;
-    const isOwn = digest[0] === words[at] && digest[1] === words[at + 1] && digest[2] === words[at + 2];
-    if (words[at + SLOT_LENGTH - 1] === 0 || (isOwn && digest[3] === words[at + 3])) return at;
+    const isOwn = digest[0] === table[at] && digest[1] === table[at + 1] && digest[2] === table[at + 2];
+    if (table[at + SLOT_LENGTH - 1] === 0 || (isOwn && digest[3] === table[at + 3])) return at;
   }
 }
 
-function put(words: Uint32Array, at: number, slot: ArrayLike<number>): void {
-  for (let word = 0; word < SLOT_LENGTH; word++) words[at + word] = slot[word]!;
+function put(table: Uint32Array, at: number, slot: ArrayLike<number>): void {
+  for (let word = 0; word < SLOT_LENGTH; word++) table[at + word] = slot[word]!;
 }

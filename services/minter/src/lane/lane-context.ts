@@ -48,7 +48,7 @@ const WHOLE = new Set(['busy', 'inconsistent', 'other-chain']);
 export async function isolate<T>(
   turn: LaneTurn,
   act: () => Promise<T>,
-  onFault: (words: string) => Promise<void> | void,
+  onFault: (message: string) => Promise<void> | void,
 ): Promise<T | null> {
   try {
     return await act();

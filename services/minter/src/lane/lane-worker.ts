@@ -133,11 +133,11 @@ export class LaneWorker {
   }
 
   #report(fault: unknown): void {
-    const words = fault instanceof Error ? fault.message : String(fault);
+    const message = fault instanceof Error ? fault.message : String(fault);
     const { chain, signer } = this.lane;
-    if (words !== this.#fault)
+    if (message !== this.#fault)
       this.#parts.logger.warn({ chain, signer: toHexText(signer), error: fault }, 'lane turn failed');
-    this.#fault = words;
+    this.#fault = message;
   }
 
   /** Until the chain may have changed; when idle, until requests arrive. */
@@ -158,7 +158,7 @@ interface LaneWorkersParts<W extends ManagedWorker> {
   open(lane: SignerLane): W;
   /** Signers with pending assets whose key maps to this partition. */
   find(partition: number): Promise<readonly SignerLane[]>;
-  onFault(fault: unknown, words: string): void;
+  onFault(fault: unknown, message: string): void;
 }
 
 /** Between its reads of a worker and of the log a single check may miss changes, so several in a row must agree. */

@@ -235,9 +235,9 @@ export class MintLane {
   async #begin(turn: LaneTurn): Promise<void> {
     const { ledger } = turn;
     const known = await this.#yieldToOthers(turn);
-    const looked: Buffer[] = [];
+    const checked: Buffer[] = [];
     const isFree = ({ nonce, attemptId, contractAddress }: MintStateRecord) =>
-      nonce === null && known.has(attemptId) && !looked.some((contract) => contract.equals(contractAddress));
+      nonce === null && known.has(attemptId) && !checked.some((contract) => contract.equals(contractAddress));
     while (this.#hasRoom()) {
       const free = ledger.pending.filter(isFree);
       const [first] = free;
@@ -246,9 +246,9 @@ export class MintLane {
       const isWorthIt = await isolate(
         turn,
         () => this.#beginOne(turn, ofSame),
-        (words) => this.#waitOf(first.contractAddress, `Its collection cannot be worked with now: ${words}.`),
+        (message) => this.#waitOf(first.contractAddress, `Its collection cannot be worked with now: ${message}.`),
       );
-      if (isWorthIt !== true) looked.push(first.contractAddress);
+      if (isWorthIt !== true) checked.push(first.contractAddress);
     }
     const reason = ledger.openNonces.map((nonce) => this.#care.reasonOf(nonce)).find((each) => each !== null);
     if (reason !== undefined) await this.wait(FULL_REASON + reason);

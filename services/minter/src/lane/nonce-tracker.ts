@@ -53,30 +53,30 @@ export class NonceTracker {
     await this.#checkPlaces(turn);
     const absent: number[] = [];
     const states: MintStateRecord[] = [];
-    const placed = new Map<number, BlockName>();
+    const found = new Map<number, BlockName>();
     const settling = { ledger, chain: lane.chain, activityIdOf, changedAt: clock.wallClockMs() };
     const settleOne = async (nonce: number) => {
       if (this.#isPlaced(nonce, head)) return;
-      const fate = await this.#findFate(turn, nonce);
-      if (fate.kind !== 'absent') {
-        for (const each of settleNonce(settling, nonce, fate)) states.push(each);
+      const outcome = await this.#findFate(turn, nonce);
+      if (outcome.kind !== 'absent') {
+        for (const each of settleNonce(settling, nonce, outcome)) states.push(each);
         this.#clear(nonce);
-        if (fate.kind === 'mined' && !fate.isFinal) placed.set(nonce, toBlockName(fate.receipt));
+        if (outcome.kind === 'mined' && !outcome.isFinal) found.set(nonce, toBlockName(outcome.receipt));
         return;
       }
       absent.push(nonce);
       // A reorganisation replaced its block, and pools have dropped it.
       if (ledger.assetsOf(nonce).some(isInBlock)) this.#sent.delete(nonce);
-      for (const each of settleNonce({ ...settling, reason: this.reasonOf(nonce) }, nonce, fate)) states.push(each);
+      for (const each of settleNonce({ ...settling, reason: this.reasonOf(nonce) }, nonce, outcome)) states.push(each);
     };
-    const onFault = (nonce: number) => (words: string) =>
-      void this.#reasons.set(nonce, `What became of its transaction cannot be read: ${words}.`);
+    const onFault = (nonce: number) => (messages: string) =>
+      void this.#reasons.set(nonce, `What became of its transaction cannot be read: ${messages}.`);
     try {
       for (const nonce of ledger.openNonces) await isolate(turn, () => settleOne(nonce), onFault(nonce));
     } finally {
       // Also what was found before the node failed. A block is remembered only once the state is written.
       await this.#parts.append({ states });
-      for (const [nonce, place] of placed) this.#placed.set(nonce, place);
+      for (const [nonce, block] of found) this.#placed.set(nonce, block);
     }
     return absent;
   }
@@ -94,17 +94,17 @@ export class NonceTracker {
     const numbers = new Set([...this.#placed.values()].map(({ number }) => number));
     for (const number of [...numbers].sort((one, other) => other - one)) {
       const hash = await node.blockHashOf(number);
-      const found = [...this.#placed].filter(([, place]) => place.number === number);
-      for (const [nonce, place] of found) if (place.hash !== hash) this.#placed.delete(nonce);
-      if (found.some(([, place]) => place.hash === hash)) return;
+      const found = [...this.#placed].filter(([, block]) => block.number === number);
+      for (const [nonce, block] of found) if (block.hash !== hash) this.#placed.delete(nonce);
+      if (found.some(([, block]) => block.hash === hash)) return;
     }
   }
 
   async #findFate(turn: LaneTurn, nonce: number): Promise<NonceOutcome> {
     const variants = turn.ledger.variantsOf(nonce);
-    const fate = await findOutcome(turn.node, variants, turn.head);
+    const outcome = await findOutcome(turn.node, variants, turn.head);
     const isSpent = this.#refusals.get(nonce) === 'spent' && this.#isDue(turn);
-    return fate.kind === 'absent' && isSpent ? findForeignSpender(turn, nonce, variants) : fate;
+    return outcome.kind === 'absent' && isSpent ? findForeignSpender(turn, nonce, variants) : outcome;
   }
 
   #isDue({ clock, rules }: LaneTurn): boolean {
@@ -125,7 +125,7 @@ export class NonceTracker {
       await isolate(
         turn,
         () => care(nonce),
-        (words) => void this.#reasons.set(nonce, `Its transaction cannot be sent: ${words}.`),
+        (messages) => void this.#reasons.set(nonce, `Its transaction cannot be sent: ${messages}.`),
       );
     await this.#say(turn);
   }
@@ -146,15 +146,15 @@ export class NonceTracker {
     const before = this.#refusals.get(nonce);
     const address = toHexText(lane.signer);
     this.#refusals.set(nonce, kind);
-    const words: Partial<Record<SendAnswer['kind'], string>> = {
+    const messages: Partial<Record<SendAnswer['kind'], string>> = {
       funds: `${address} has not enough funds to pay for its transaction.`,
       spent: `Nonce ${nonce} of ${address} is spent by a transaction that is not known here, or that the node keeps no receipt of.`,
       later: 'The node does not accept its transaction at the moment.',
       refused: 'The node refuses its transaction, and the one that would replace it.',
     };
-    const said = words[kind];
-    if (said === undefined) this.#reasons.delete(nonce);
-    else if (!MAY_BE_MOMENTARY.has(kind) || before === kind) this.#reasons.set(nonce, said);
+    const reason = messages[kind];
+    if (reason === undefined) this.#reasons.delete(nonce);
+    else if (!MAY_BE_MOMENTARY.has(kind) || before === kind) this.#reasons.set(nonce, reason);
   }
 
   async #raise(turn: LaneTurn, nonce: number): Promise<void> {
@@ -194,10 +194,10 @@ export class NonceTracker {
   }
 
   #keepOnly(open: readonly number[]): void {
-    const standing = new Set(open);
+    const isOpen = new Set(open);
     const known = [this.#sent, this.#reasons, this.#refusals, this.#placed].flatMap((each) => [...each.keys()]);
     for (const nonce of known) {
-      if (standing.has(nonce)) continue;
+      if (isOpen.has(nonce)) continue;
       this.#clear(nonce);
       this.#sent.delete(nonce);
       this.#placed.delete(nonce);

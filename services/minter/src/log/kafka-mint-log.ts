@@ -115,13 +115,13 @@ async function toRecords(
   homes: Homes,
   change: LaneChange,
 ): Promise<TransactionRecord[]> {
-  const placed: TransactionRecord[] = [];
-  for (const state of change.states) placed.push(await states.toReceived(homes.states, toMintStateKey(state), state));
+  const received: TransactionRecord[] = [];
+  for (const state of change.states) received.push(await states.toReceived(homes.states, toMintStateKey(state), state));
   for (const record of change.transactions)
-    placed.push(await transactions.toReceived(homes.transactions, toMintTransactionKey(record), record));
+    received.push(await transactions.toReceived(homes.transactions, toMintTransactionKey(record), record));
   for (const record of change.forgotten)
-    placed.push(await transactions.toReceived(homes.transactions, toMintTransactionKey(record), null));
-  return placed;
+    received.push(await transactions.toReceived(homes.transactions, toMintTransactionKey(record), null));
+  return received;
 }
 
 /** From states as they are read; stores keys only. */
@@ -234,18 +234,18 @@ function createTopicLog<R extends SignerLane>(parts: TopicLogParts<R>): TopicLog
   const readSection = createReadSection(parts);
   /** By the key of the signer. */
   const partitionsOf = new Map<string, Set<number>>();
-  const places = new Map<number, number>();
+  const partitions = new Map<number, number>();
   const readOn = async (bounds: readonly LogBounds[]): Promise<readonly LogBounds[]> => {
     for (const { partition, start, end } of bounds) {
-      const from = Math.max(places.get(partition) ?? start, start);
+      const from = Math.max(partitions.get(partition) ?? start, start);
       for await (const { record, offset } of readSection({ partition, start: from, end })) {
-        places.set(partition, offset + 1);
+        partitions.set(partition, offset + 1);
         if (record === null) continue;
         const key = toSignerKey(record);
         partitionsOf.set(key, (partitionsOf.get(key) ?? new Set()).add(partition));
         onRecord?.(record);
       }
-      places.set(partition, Math.max(from, end));
+      partitions.set(partition, Math.max(from, end));
     }
     return bounds;
   };

@@ -29,14 +29,14 @@ export function acceptRequests(
   const states: MintStateRecord[] = [];
   const taken = new Set<string>();
   let [dropped, known] = [0, 0];
-  for (const placed of requests) {
-    const { request } = placed;
+  for (const received of requests) {
+    const { request } = received;
     const reference = toReferenceKey(request);
     if (ledger.isKnown(request) || forgotten.has(toAttemptKey(request))) known++;
     else if (taken.has(reference) || ledger.isHeld(request) || isHeldElsewhere(request)) dropped++;
     else {
       taken.add(reference);
-      states.push(toFirstState(placed, changedAt));
+      states.push(toFirstState(received, changedAt));
     }
   }
   return { states, dropped, known };

@@ -45,8 +45,8 @@ export async function planMint(turn: LaneTurn, assets: readonly MintStateRecord[
     plan: null,
     states: changeAll(turn, all, { stage: 'waiting', reason }),
   });
-  const standing = signer.status(assets[0]!.environmentId);
-  if (standing.kind === 'waits') return waits(standing.reason);
+  const status = signer.status(assets[0]!.environmentId);
+  if (status.kind === 'waits') return waits(status.reason);
   const contract = toHexText(assets[0]!.contractAddress);
   const standard = await findStandard(turn, contract);
   if (standard === null) return waits('The contract is neither ERC-721 nor ERC-1155.');

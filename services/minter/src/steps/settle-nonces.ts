@@ -34,8 +34,8 @@ export async function findOutcome(
     if (receipt === null) continue;
     const { blockNumber } = receipt;
     const isFinal = blockNumber <= head.finalized;
-    const standing = isFinal ? await findFinal(node, { hash, blockNumber }, head) : await findCurrent(node, receipt);
-    if (standing !== null) return { kind: 'mined', transaction, receipt: standing, isFinal };
+    const current = isFinal ? await findFinal(node, { hash, blockNumber }, head) : await findCurrent(node, receipt);
+    if (current !== null) return { kind: 'mined', transaction, receipt: current, isFinal };
   }
   return { kind: 'absent' };
 }
@@ -67,8 +67,8 @@ export async function findForeignSpender(
 ): Promise<NonceOutcome> {
   const horizon = { number: head.finalized, hash: head.finalizedHash };
   const hash = await node.spenderOf({ address: toHexText(lane.signer), nonce, horizon });
-  const isOurs = variants.some((variant) => toHexText(variant.hash) === hash);
-  return hash === null || isOurs ? { kind: 'absent' } : { kind: 'foreign', hash };
+  const isOwn = variants.some((variant) => toHexText(variant.hash) === hash);
+  return hash === null || isOwn ? { kind: 'absent' } : { kind: 'foreign', hash };
 }
 
 /** A node that lags, was restored or is on another branch proves nothing. @throws NodeFault */
@@ -83,34 +83,34 @@ export const TRIES_MAX = 5;
 export interface Settling {
   readonly ledger: MintLedger;
   readonly chain: string;
-  readonly activityIdOf: (place: ActivityLocation) => Buffer;
+  readonly activityIdOf: (location: ActivityLocation) => Buffer;
   /** Epoch milliseconds. */
   readonly changedAt: number;
   /** Why it is in no block. */
   readonly reason?: string | null;
 }
 
-export function settleNonce(settling: Settling, nonce: number, fate: NonceOutcome): readonly MintStateRecord[] {
+export function settleNonce(settling: Settling, nonce: number, outcome: NonceOutcome): readonly MintStateRecord[] {
   const { ledger, changedAt } = settling;
-  const changeOf = createChangeOf(settling, nonce, fate);
+  const changeOf = createChangeOf(settling, nonce, outcome);
   return ledger.assetsOf(nonce).flatMap((state) => toNextState(state, changeOf(state), changedAt) ?? []);
 }
 
 function createChangeOf(
   settling: Settling,
   nonce: number,
-  fate: NonceOutcome,
+  outcome: NonceOutcome,
 ): (state: MintStateRecord) => StateChange {
-  if (fate.kind === 'absent') {
+  if (outcome.kind === 'absent') {
     const newest = settling.ledger.variantsOf(nonce).at(-1)!;
     const { reason = null } = settling;
     return () => ({ stage: reason === null ? 'logged' : 'waiting', transactionHash: newest.hash, reason });
   }
-  if (fate.kind === 'foreign') {
-    const reason = `Its nonce ${nonce} was spent by ${fate.hash}, which is not known here`;
+  if (outcome.kind === 'foreign') {
+    const reason = `Its nonce ${nonce} was spent by ${outcome.hash}, which is not known here`;
     return (state) => freeOrFail(settling.ledger, state, reason);
   }
-  const { transaction, receipt, isFinal } = fate;
+  const { transaction, receipt, isFinal } = outcome;
   const { hash: transactionHash, kind } = transaction;
   const hasMinted = kind === 'mint' && receipt.isSuccess;
   // What reverted here may succeed on another branch.

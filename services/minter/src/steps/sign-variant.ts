@@ -37,8 +37,8 @@ export async function signRaise(turn: LaneTurn, nonce: number): Promise<LaneChan
 /** Replaces bytes that every node refuses, because later nonces wait. */
 export async function signNoop(turn: LaneTurn, nonce: number): Promise<LaneChange> {
   const newest = turn.ledger.variantsOf(nonce).at(-1)!;
-  const asked = await fetchFees(turn);
-  const fees = raiseFees(toFees(newest), asked, turn.rules) ?? chooseFees(asked, turn.rules) ?? toFees(newest);
+  const requested = await fetchFees(turn);
+  const fees = raiseFees(toFees(newest), requested, turn.rules) ?? chooseFees(requested, turn.rules) ?? toFees(newest);
   const { chainId } = turn.rules;
   const call = { chainId, nonce, to: toHexText(turn.lane.signer), data: '0x', gas: NOOP_GAS, ...fees };
   const carried = { variant: newest.variant + 1, kind: 'noop', contractAddress: null, assets: [] } as const;

@@ -37,26 +37,26 @@ type RequestedPage = Omit<PageQuery, 'horizon'>;
 
 /** GET activity-history: changes in the order of `updated_at`. */
 export function createHistoryRead({ store, cursors, horizonOf, deadlineMs }: HistoryParts): ChainRead {
-  const company = createReaderCount();
-  const horizonAt = async (question: RequestedPage, chain: Chain, hasCompany: boolean): Promise<number> => {
+  const readers = createReaderCount();
+  const horizonAt = async (query: RequestedPage, chain: Chain, isShared: boolean): Promise<number> => {
     // The feed was complete up to a signed cursor when it was issued. This process may know a lower watermark, which
     // would leave out rows before the cursor.
-    const known = await horizonOf(chain.partition, hasCompany);
-    if (known === null && question.direction === 'next')
+    const known = await horizonOf(chain.partition, isShared);
+    if (known === null && query.direction === 'next')
       // An empty page would look like the end of the history.
       throw new Error(`no watermark is known for partition ${chain.partition} is known`);
-    return Math.max(known ?? 0, toHorizon(question.gap.updatedAt));
+    return Math.max(known ?? 0, toHorizon(query.gap.updatedAt));
   };
-  const readPage = async (question: RequestedPage, chain: Chain): Promise<ActivityPage> => {
-    const hasCompany = company.isThere();
-    const horizon = await horizonAt(question, chain, hasCompany);
-    const page = await store.readPage({ ...question, horizon });
+  const readPage = async (query: RequestedPage, chain: Chain): Promise<ActivityPage> => {
+    const isShared = readers.isThere();
+    const horizon = await horizonAt(query, chain, isShared);
+    const page = await store.readPage({ ...query, horizon });
     assertOfPartition(page, chain);
     // A page that is not full is read as the end: it must have everything published before the request.
-    if (!hasCompany || question.direction === 'previous' || page.rows.length >= question.limit) return page;
-    const latest = await horizonAt(question, chain, false);
+    if (!isShared || query.direction === 'previous' || page.rows.length >= query.limit) return page;
+    const latest = await horizonAt(query, chain, false);
     if (latest === horizon) return page;
-    const again = await store.readPage({ ...question, horizon: latest });
+    const again = await store.readPage({ ...query, horizon: latest });
     assertOfPartition(again, chain);
     return again;
   };
@@ -69,8 +69,8 @@ export function createHistoryRead({ store, cursors, horizonOf, deadlineMs }: His
         const cursor = cursors.decode(text, scope);
         return cursor.ok ? cursor.position : null;
       });
-      company.came();
-      const reading = readPage({ ...query, chain: chain.name }, chain).finally(company.left);
+      readers.came();
+      const reading = readPage({ ...query, chain: chain.name }, chain).finally(readers.left);
       const page = await settleWithin(deadlineMs, reading);
       // Cursors cache by this object.
       scope ??= { chain: chain.name, filters: query.filters };
@@ -142,15 +142,15 @@ const TYPE: Kind<ActivityType> = {
 };
 
 /** Unknown parameters are ignored. @throws PublicError VALIDATION_ERROR with all faults */
-export function parseHistoryQuery(target: string, findPlace: FindPosition): HistoryQuery {
+export function parseHistoryQuery(target: string, findPosition: FindPosition): HistoryQuery {
   const parameters = createParameters(parseQuery(target));
   const filters = readFilters(parameters);
   const areFiltersRight = parameters.faults.length === 0;
   const limit = parameters.read('page_size', PAGE_SIZE_KIND) ?? PAGE_SIZE;
   // Only valid filters can be compared with those of a cursor.
-  const place = areFiltersRight ? parameters.read('page_cursor', cursorOf(filters, findPlace)) : null;
+  const position = areFiltersRight ? parameters.read('page_cursor', cursorOf(filters, findPosition)) : null;
   if (parameters.faults.length > 0) throw invalidParameters(parameters.faults);
-  return { filters, limit, ...(place ?? FIRST_PAGE) };
+  return { filters, limit, ...(position ?? FIRST_PAGE) };
 }
 
 function readFilters({ read, readEither }: Parameters): ActivityFilters {
@@ -162,10 +162,10 @@ function readFilters({ read, readEither }: Parameters): ActivityFilters {
   };
 }
 
-function cursorOf(filters: ActivityFilters, findPlace: FindPosition): Kind<CursorPosition> {
+function cursorOf(filters: ActivityFilters, findPosition: FindPosition): Kind<CursorPosition> {
   return {
     expected: 'a cursor of an earlier page of this chain with the same filters',
-    parse: (text) => findPlace(text, filters),
+    parse: (text) => findPosition(text, filters),
   };
 }
 

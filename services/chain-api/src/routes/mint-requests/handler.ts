@@ -49,7 +49,7 @@ export function createMint(parts: MintParts): CollectionOperation {
     answer: async ({ exchange, collection, record, authoriseAgain }) => {
       const { projectId, environmentId } = record;
       const call = { exchange, projectId, bytesMax: MINT_BODY_BYTES_MAX };
-      const standing = await withBody(call, async (body) => {
+      const status = await withBody(call, async (body) => {
         await authoriseAgain();
         const assets = parseMintBody(body);
         const requireSigner = () => collections.requireSigner(environmentId);
@@ -60,7 +60,7 @@ export function createMint(parts: MintParts): CollectionOperation {
         await showQuota(exchange, { quotas, policy, projectId }, fault);
         throw fault;
       });
-      const texts = toQuotaTexts(policy, standing, Date.now());
+      const texts = toQuotaTexts(policy, status, Date.now());
       exchange.answer(202, JSON.stringify(toQuotaBody('mint', texts)), toQuotaHeaders('mint', texts, false));
     },
   };
@@ -86,12 +86,12 @@ export function createListMintRequests(parts: ListMintRequestsParts): Collection
     method: 'GET',
     path: PATH,
     answer: async ({ exchange, chain, collection, record }) => {
-      const asked = parseListQuery(exchange.request.url ?? '', collection, cursors);
-      const askedAtMs = Date.now();
+      const requested = parseListQuery(exchange.request.url ?? '', collection, cursors);
+      const receivedAtMs = Date.now();
       // Requests of an earlier project of the collection are not shown.
-      const question: MintPageQuery = { ...asked, owner: record, horizon: askedAtMs - settleMs };
-      const { states, previous, next } = await settleWithin(deadlineMs, reader.readPage(question));
-      const scope = { collection, status: question.status };
+      const query: MintPageQuery = { ...requested, owner: record, horizon: receivedAtMs - settleMs };
+      const { states, previous, next } = await settleWithin(deadlineMs, reader.readPage(query));
+      const scope = { collection, status: query.status };
       const page = {
         previous_cursor: cursors.encode({ direction: 'previous', gap: previous }, scope),
         next_cursor: cursors.encode({ direction: 'next', gap: next }, scope),
@@ -117,9 +117,9 @@ function parseListQuery(
     parse: (text: string) => cursors.decode(text, { collection, status }),
   };
   // Only a valid status can be compared with that of a cursor.
-  const place = isScopeRight ? parameters.read('page_cursor', cursor) : null;
+  const position = isScopeRight ? parameters.read('page_cursor', cursor) : null;
   if (parameters.faults.length > 0) throw invalidParameters(parameters.faults);
-  return { collection, status, limit, ...(place ?? { gap: START_GAP, direction: 'next' }) };
+  return { collection, status, limit, ...(position ?? { gap: START_GAP, direction: 'next' }) };
 }
 
 export interface GetMintRequestParts {

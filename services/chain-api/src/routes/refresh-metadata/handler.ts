@@ -71,8 +71,8 @@ interface ReadRefresh<T> {
 /** Body, quota, log. */
 function createRefresh({ quotas, policy, publish, withBody, deadlineMs }: RefreshParts) {
   const accept = async ({ record, exchange, collection }: CollectionCall, subjects: readonly SubjectMetadata[]) => {
-    const standing = await quotas.take(record.projectId, policy, subjects.length);
-    if (!standing.isAllowed) throw new QuotaSpent(standing);
+    const status = await quotas.take(record.projectId, policy, subjects.length);
+    if (!status.isAllowed) throw new QuotaSpent(status);
     const { chain, contractAddress } = collection;
     const common: Omit<ChainMetadataRecord, keyof SubjectMetadata> = {
       chain,
@@ -83,7 +83,7 @@ function createRefresh({ quotas, policy, publish, withBody, deadlineMs }: Refres
       traceId: exchange.traceId,
     };
     await publish(subjects.map((subject) => ({ ...common, ...subject })));
-    return standing;
+    return status;
   };
   return async <T>(
     call: CollectionCall,
@@ -95,8 +95,8 @@ function createRefresh({ quotas, policy, publish, withBody, deadlineMs }: Refres
       return await withBody({ exchange, projectId, bytesMax: REFRESH_BODY_BYTES_MAX }, async (body) => {
         await call.authoriseAgain();
         const wanted = read(body);
-        const standing = await settleWithin(deadlineMs, accept(call, wanted.subjects));
-        return { texts: toQuotaTexts(policy, standing, Date.now()), read: wanted.read };
+        const status = await settleWithin(deadlineMs, accept(call, wanted.subjects));
+        return { texts: toQuotaTexts(policy, status, Date.now()), read: wanted.read };
       });
     } catch (fault) {
       await showQuota(exchange, { quotas, policy, projectId }, fault);
