@@ -9,7 +9,7 @@ export interface WantedClaim {
   readonly digest: string;
 }
 
-/** The request must have these values, also when another process placed the claim. */
+/** The request must have these values, also when another process claimed it. */
 export interface GrantedClaim {
   readonly referenceId: string;
   readonly attemptId: string;
@@ -71,7 +71,7 @@ export interface FoundState {
 }
 
 /**
- * Taken reference ids by project and collection. Claims answer conflicts; the log decides. A claim is placed before
+ * Taken reference ids by project and collection. Claims answer conflicts; the log decides. An id is claimed before
  * its request is published, and confirmed afterwards.
  */
 export interface MintClaims {

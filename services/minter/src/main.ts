@@ -113,7 +113,7 @@ await runService(logger, async (use) => {
   const reseal: ResealParts['reseal'] = (store, record) => resealSignableKey({ store, signer }, record);
   const producer = await use('producer', () => openProducer({ ...kafka, clientId: SERVICE, logger }));
   const reader = await use('log reader', () => openLogReader({ ...kafka, clientId: SERVICE }));
-  await use('letter count', () => openDeadLetterCount({ ...kafka, topics: [requestTopic], metrics }));
+  await use('dead letter count', () => openDeadLetterCount({ ...kafka, topics: [requestTopic], metrics }));
   const { SESSION_TIMEOUT_MS: sessionTimeoutMs, CONSUMER_GROUP: groupId } = config;
   const minter = await use('minter', () =>
     openMinter({

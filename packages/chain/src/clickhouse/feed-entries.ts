@@ -3,6 +3,7 @@ import { type Gap, isBeyond, START_GAP } from '../cursor.ts';
 import type { FeedEntry, FeedPiece, FeedSource } from '../page.ts';
 import type { PageQuery } from '../store.ts';
 import { toFeedName, toTimeLiteral } from './literals.ts';
+import { createQueryBatcher } from './query-batcher.ts';
 import { type QueryClient, type QuerySettings, TOO_MANY_ROWS } from './query-client.ts';
 
 /** From `least` to before `end`, epoch microseconds. */
@@ -51,7 +52,7 @@ const SETTINGS: QuerySettings = {
   max_block_size: 256,
   // Buffering would read each part until it filled the page alone.
   read_in_order_use_buffering: 0,
-  // Sorts parts before it reads texts: a third less work with fifty parts.
+  // Sorts parts before it reads texts, a third less work with fifty parts.
   read_in_order_two_level_merge_threshold: 1,
   optimize_move_to_prewhere: 0,
   use_skip_indexes_on_data_read: 0,
@@ -251,8 +252,8 @@ async function readRange({ query: run, paces }: Tools, query: PageQuery, limit: 
     if (window.least >= window.end) return { entries, isFull: false, continueAt: null };
     // Within the range, reading stops when the page is full. A small window is only too large when there are many
     // parts.
-    const endsByItself = isInFront || window.end - window.least <= SECOND_US;
-    const settings = endsByItself ? SETTINGS : BOUNDED_SETTINGS;
+    const isSelfLimiting = isInFront || window.end - window.least <= SECOND_US;
+    const settings = isSelfLimiting ? SETTINGS : BOUNDED_SETTINGS;
     const rest = { ...query, limit: limit - entries.length };
     const selected = await selectEntries(run, [{ query: rest, window }], settings).catch(toNullWhenTooMany);
     if (selected === null) {
@@ -352,78 +353,3 @@ const toPiece = (
 });
 
 const BOUNDED_SETTINGS: QuerySettings = { ...SETTINGS, max_rows_to_read: WINDOW_ROWS_MAX };
-
-interface QueryBatcherOptions<Question, Answer> {
-  /** In the order of the queries. */
-  readonly runAll: (queries: readonly Question[]) => Promise<readonly Answer[]>;
-  readonly sizeMax: number;
-  readonly waitMaxMs: number;
-}
-
-interface WaitingQuery<Question, Answer> {
-  readonly query: Question;
-  readonly resolve: (answer: Answer) => void;
-  readonly reject: (fault: unknown) => void;
-}
-
-/**
- * Batches queries to share the cost of a request. A query is sent immediately, with others of the same moment, unless
- * a batch is in flight; then it waits at most `waitMaxMs`. If a batch fails, each query is sent alone.
- */
-export function createQueryBatcher<Question, Answer>(
-  options: QueryBatcherOptions<Question, Answer>,
-): (query: Question) => Promise<Answer> {
-  const turns = new QueryBatcher(options);
-  return (query) => turns.query(query);
-}
-
-class QueryBatcher<Question, Answer> {
-  readonly #options: QueryBatcherOptions<Question, Answer>;
-  #waiting: WaitingQuery<Question, Answer>[] = [];
-  #underWay = 0;
-  #isLooking = false;
-  #timer: NodeJS.Timeout | null = null;
-
-  constructor(options: QueryBatcherOptions<Question, Answer>) {
-    this.#options = options;
-  }
-
-  query(query: Question): Promise<Answer> {
-    return new Promise((resolve, reject) => {
-      this.#waiting.push({ query, resolve, reject });
-      if (this.#isLooking) return;
-      this.#isLooking = true;
-      // After all events that have arrived.
-      setImmediate(() => {
-        this.#isLooking = false;
-        this.#look();
-      });
-    });
-  }
-
-  #look(): void {
-    const { sizeMax, waitMaxMs } = this.#options;
-    while (this.#waiting.length >= sizeMax || (this.#waiting.length > 0 && this.#underWay === 0)) this.#send();
-    if (this.#waiting.length > 0) this.#timer ??= setTimeout(() => this.#send(), waitMaxMs);
-  }
-
-  #send(): void {
-    if (this.#timer !== null) clearTimeout(this.#timer);
-    this.#timer = null;
-    this.#underWay++;
-    void this.#answer(this.#waiting.splice(0, this.#options.sizeMax)).finally(() => {
-      this.#underWay--;
-      this.#look();
-    });
-  }
-
-  async #answer(together: readonly WaitingQuery<Question, Answer>[]): Promise<void> {
-    try {
-      const answers = await this.#options.runAll(together.map(({ query }) => query));
-      for (const [index, { resolve }] of together.entries()) resolve(answers[index] as Answer);
-    } catch (fault) {
-      if (together.length > 1) await Promise.all(together.map((each) => this.#answer([each])));
-      else for (const { reject } of together) reject(fault);
-    }
-  }
-}

@@ -167,8 +167,7 @@ export function openActivityStore(target: ClickHouseTarget): ActivityStore {
     async lastBefore(us, chain, ids) {
       const found = new Map<string, number>();
       for (const piece of inPieces(ids))
-        for (const { uuid, last } of await readLastBefore(connection, { us, chain, asked: piece }))
-          found.set(uuid, last);
+        for (const { uuid, last } of await readLastBefore(connection, { us, chain, ids: piece })) found.set(uuid, last);
       return found;
     },
     ready: connection.ready,
@@ -203,7 +202,7 @@ async function readOffsets(connection: ClickHouse, rows: readonly ActivityRow[])
   const chains = [...new Set(rows.map(({ chain }) => chain))];
   const found = await connection.read<StoredOffset>(
     `SELECT chain, toUnixTimestamp64Micro(updated_at) AS us, toString(id) AS uuid, kafka_partition AS partition, ` +
-      `kafka_offset AS place FROM activities WHERE chain IN {chains: Array(String)} AND ${toTimesCondition(
+      `kafka_offset AS offset FROM activities WHERE chain IN {chains: Array(String)} AND ${toTimesCondition(
         rows.map(({ updatedAt }) => updatedAt),
       )}`,
     { chains },
@@ -223,11 +222,11 @@ interface StoredConstants extends ActivityConstants {
 
 function readLastBefore(
   connection: ClickHouse,
-  { us, chain, asked: piece }: { us: number; chain: string; asked: readonly string[] },
+  { us, chain, ids }: { us: number; chain: string; ids: readonly string[] },
 ): Promise<{ uuid: string; last: number }[]> {
   return connection.read(
     'SELECT toString(id) AS uuid, toUnixTimestamp64Micro(max(updated_at)) AS last FROM activity_ids ' +
-      `WHERE chain = {chain: String} AND id IN (${piece.map(toUuidLiteral).join(', ')}) ` +
+      `WHERE chain = {chain: String} AND id IN (${ids.map(toUuidLiteral).join(', ')}) ` +
       `AND updated_at < ${toTimeLiteral(us)} GROUP BY id`,
     { chain },
     { preferred_optimize_projection_name: 'of_id' },

@@ -1,7 +1,7 @@
 import { setImmediate as nextTick } from 'node:timers/promises';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { createQueryBatcher } from './feed-entries.ts';
+import { createQueryBatcher } from './query-batcher.ts';
 
 const SIZE_MAX = 4;
 

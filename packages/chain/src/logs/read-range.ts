@@ -52,7 +52,7 @@ export function checkLinks(blocks: readonly ChainBlock[], { from, to }: Pick<Blo
   if (blocks.length < to - from + 1)
     throw new NodeFault('behind', `it does not return all blocks from ${from} to ${to}`);
   for (const [index, { number, parentHash }] of blocks.entries()) {
-    if (number !== from + index) throw inconsistent(`asked for block ${from + index} it gave ${number}`);
+    if (number !== from + index) throw inconsistent(`instead of block ${from + index} it returned ${number}`);
     if (index > 0 && blocks[index - 1]!.hash !== parentHash)
       throw inconsistent(`block ${number} does not link to the block before it`);
   }
@@ -77,7 +77,7 @@ export function checkLogs(
       throw inconsistent(`logs of block ${number} do not match the bloom of the block`);
   }
   if (at < logs.length)
-    throw inconsistent(`a log of block ${logs[at]!.blockNumber} is out of order, or was not asked for`);
+    throw inconsistent(`a log of block ${logs[at]!.blockNumber} is out of order or was not requested`);
 }
 
 /** After these a request for receipts may still work. */

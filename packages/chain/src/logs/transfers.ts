@@ -54,7 +54,7 @@ const nft = (kind: 'ERC721' | 'ERC1155', contract: string, [id, amount]: readonl
 /** By contract in lower case. */
 export type LegacyTokens = ReadonlyMap<string, 'ERC20' | 'ERC721'>;
 
-/** Events with fewer indexed parameters than the standards: an amount and an id look the same. */
+/** Events with fewer indexed parameters than the standards: an amount and an id have the same form. */
 function readLegacyTransfer({ address, topics, data }: ChainLog, kind: 'ERC20' | 'ERC721'): LogReading {
   const reader = new AbiReader(data);
   const isUnindexed = topics.length === 1 && reader.length === 3 * WORD;

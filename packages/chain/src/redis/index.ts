@@ -5,8 +5,8 @@ const LIMITS = { commandTimeoutMs: 2_000, enableAutoPipelining: true };
 
 /** A former owner of the partition must not undo a newer value. */
 const RAISE = `
-local standing = tonumber(redis.call('HGET', KEYS[1], ARGV[1]) or '-1')
-if tonumber(ARGV[2]) > standing then redis.call('HSET', KEYS[1], ARGV[1], ARGV[2]) end
+local stored = tonumber(redis.call('HGET', KEYS[1], ARGV[1]) or '-1')
+if tonumber(ARGV[2]) > stored then redis.call('HSET', KEYS[1], ARGV[1], ARGV[2]) end
 return 1`;
 
 /** One field per partition. Resolves even while Redis is unavailable; see `ready`. */

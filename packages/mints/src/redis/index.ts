@@ -51,7 +51,7 @@ function createNames(namespace: string) {
     cleaned: (projectId: string) => `${namespace}mint:cleaned:${projectId}`,
     quota: (kind: string, projectId: string) => `${namespace}mint:quota:${kind}:${projectId}`,
     complete: `${namespace}mint:complete`,
-    places: `${namespace}mint:places`,
+    offsets: `${namespace}mint:places`,
   };
 }
 
@@ -155,11 +155,11 @@ function createView({ run, redis }: Scripts, names: Names): MintView {
       JSON.stringify(state),
     ]);
     const limits = [SETTLED_LIMITS.assets, SETTLED_LIMITS.bytes, FAILED_PER_HOUR_MAX];
-    return (await run(APPLY, [names.places, ...keys], [...to, KEPT_MS, ...limits, ...args])) === 1;
+    return (await run(APPLY, [names.offsets, ...keys], [...to, KEPT_MS, ...limits, ...args])) === 1;
   };
   return {
     progress: async () => {
-      const reply = await run(PROGRESS, [names.complete, names.places], []);
+      const reply = await run(PROGRESS, [names.complete, names.offsets], []);
       const [present, completeIn, offsets] = reply as [string, string | null, string[]];
       const pairs = inGroups(offsets, 2).map(([field = '', offset]) => [field, Number(offset)] as const);
       return { run: present, completeIn, offsets: new Map(pairs) };
@@ -169,7 +169,7 @@ function createView({ run, redis }: Scripts, names: Names): MintView {
       await apply(states, ['', '', '']);
     },
     forgetOffsets: async () => {
-      await redis.del(names.complete, names.places);
+      await redis.del(names.complete, names.offsets);
     },
     complete: async (wanted) => {
       await run(COMPLETE, [names.complete], [wanted]);

@@ -91,20 +91,20 @@ local taken, unknown, claimed = {'taken'}, {'unknown'}, {'claimed'}
 local lines = {}
 local assets, bytes = 0, 0
 for i = 5, #KEYS do
-  local standing = parse(redis.call('GET', KEYS[i]))
+  local stored = parse(redis.call('GET', KEYS[i]))
   local at = 3 * (i - 5) + 9
   local attempt, signer, digest = ARGV[at], ARGV[at + 1], ARGV[at + 2]
   local requested = now
-  if standing and standing.claimed ~= '-' then
-    if standing.digest == digest then
-      attempt, signer, requested = standing.attempt, standing.signer, standing.requested
+  if stored and stored.claimed ~= '-' then
+    if stored.digest == digest then
+      attempt, signer, requested = stored.attempt, stored.signer, stored.requested
     else
-      for _, part in ipairs({i - 5, standing.attempt, standing.claimed, now - tonumber(standing.claimed)}) do
+      for _, part in ipairs({i - 5, stored.attempt, stored.claimed, now - tonumber(stored.claimed)}) do
         unknown[#unknown + 1] = part
       end
     end
-  elseif standing then
-    if standing.status == 'failed' then requested = math.max(now, standing.requested + 1)
+  elseif stored then
+    if stored.status == 'failed' then requested = math.max(now, stored.requested + 1)
     else taken[#taken + 1] = i - 5 end
   end
   if redis.call('HEXISTS', pending, KEYS[i]) == 0 then assets, bytes = assets + 1, bytes + bytes_of(KEYS[i]) end
@@ -146,9 +146,9 @@ local others = {}
 for i = 1, (#KEYS - 1) / 2 do
   local claim, at = KEYS[2 * i], 5 * i - 4
   local attempt, signer, requested, environment, state = ARGV[at], ARGV[at + 1], ARGV[at + 2], ARGV[at + 3], ARGV[at + 4]
-  local standing = parse(redis.call('GET', claim))
-  if standing and standing.attempt ~= attempt then others[#others + 1] = i - 1
-  elseif not standing or standing.claimed ~= '-' then
+  local stored = parse(redis.call('GET', claim))
+  if stored and stored.attempt ~= attempt then others[#others + 1] = i - 1
+  elseif not stored or stored.claimed ~= '-' then
     redis.call('SET', claim, attempt .. ' pending 0 ' .. requested .. ' ' .. signer .. ' - -')
     redis.call('SET', KEYS[2 * i + 1], state)
     hold(KEYS[1], claim, environment)
@@ -158,9 +158,9 @@ return others`;
 
 /** KEYS: claim, pending assets, floor. ARGV: attempt and time of the claim, expiry of the floor in ms. */
 export const LAPSE = `${WHEN_FULL}${LINE}${NOW}${PENDING}${FORGET}
-local standing = parse(redis.call('GET', KEYS[1]))
-if standing and standing.attempt == ARGV[1] and standing.claimed == ARGV[2] then
-  forget(KEYS[3], KEYS[1], standing.requested, ARGV[3])
+local stored = parse(redis.call('GET', KEYS[1]))
+if stored and stored.attempt == ARGV[1] and stored.claimed == ARGV[2] then
+  forget(KEYS[3], KEYS[1], stored.requested, ARGV[3])
   release(KEYS[2], KEYS[1])
 end
 return 1`;
@@ -169,10 +169,10 @@ return 1`;
 export const CLEAN = `${WHEN_FULL}${LINE}${NOW}${PENDING}${FORGET}
 for _, claim in ipairs(redis.call('HKEYS', KEYS[1])) do
   if string.find(claim, '{', 1, true) then
-    local standing = parse(redis.call('GET', claim))
-    local is_over = standing and standing.claimed ~= '-' and tonumber(standing.claimed) <= tonumber(ARGV[1])
-    if is_over then forget(KEYS[2], claim, standing.requested, ARGV[2]) end
-    if is_over or not standing then release(KEYS[1], claim) end
+    local stored = parse(redis.call('GET', claim))
+    local is_over = stored and stored.claimed ~= '-' and tonumber(stored.claimed) <= tonumber(ARGV[1])
+    if is_over then forget(KEYS[2], claim, stored.requested, ARGV[2]) end
+    if is_over or not stored then release(KEYS[1], claim) end
   end
 end
 return 1`;
@@ -182,8 +182,8 @@ return 1`;
  * request.
  */
 export const READ = `${PRESENT_RUN}${LINE}
-local state, standing = redis.call('GET', KEYS[2]), parse(redis.call('GET', KEYS[3]))
-local is_known = not state and standing and standing.claimed == '-'
+local state, stored = redis.call('GET', KEYS[2]), parse(redis.call('GET', KEYS[3]))
+local is_known = not state and stored and stored.claimed == '-'
 local is_complete = redis.call('GET', KEYS[1]) == run and not is_known
 return {is_complete and 1 or 0, state}`;
 
@@ -203,15 +203,15 @@ if ARGV[1] ~= '' then
   redis.call('HSET', KEYS[1], ARGV[1], ARGV[3])
 end
 local kept, most_settled, most_bytes, most_failed = ARGV[4], tonumber(ARGV[5]), tonumber(ARGV[6]), tonumber(ARGV[7])
-local function is_truer(said, standing, floor)
-  if not standing then return said.revision > 0 or said.requested > tonumber(redis.call('GET', floor) or '0') end
-  local is_confirmed = standing.claimed == '-'
-  if said.attempt == standing.attempt then return not is_confirmed or said.revision > standing.revision end
-  if standing.status == 'succeeded' then return false end
-  local is_later = said.requested > standing.requested
-  if said.revision == 0 then return is_later and (not is_confirmed or standing.status == 'failed') end
-  if standing.revision == 0 then return is_later or said.status ~= 'failed' end
-  return is_later or said.signer == standing.signer
+local function is_truer(update, stored, floor)
+  if not stored then return update.revision > 0 or update.requested > tonumber(redis.call('GET', floor) or '0') end
+  local is_confirmed = stored.claimed == '-'
+  if update.attempt == stored.attempt then return not is_confirmed or update.revision > stored.revision end
+  if stored.status == 'succeeded' then return false end
+  local is_later = update.requested > stored.requested
+  if update.revision == 0 then return is_later and (not is_confirmed or stored.status == 'failed') end
+  if stored.revision == 0 then return is_later or update.status ~= 'failed' end
+  return is_later or update.signer == stored.signer
 end
 -- The earliest settled assets leave; their states are in the tables by now.
 local function settle(settled, settled_bytes, floor, claim)
@@ -223,12 +223,12 @@ local function settle(settled, settled_bytes, floor, claim)
     or (redis.call('ZCARD', settled) > 1 and tonumber(redis.call('GET', settled_bytes) or '0') > most_bytes) do
     local left = redis.call('ZPOPMIN', settled)[1]
     redis.call('DECRBY', settled_bytes, bytes_of(left))
-    local standing = parse(redis.call('GET', left))
+    local stored = parse(redis.call('GET', left))
     -- A later attempt may be pending.
-    if not standing or standing.status ~= 'pending' then
+    if not stored or stored.status ~= 'pending' then
       redis.call('DEL', (string.gsub(left, 'mint:claim:', 'mint:state:', 1)))
     end
-    if standing and standing.status == 'failed' then forget(floor, left, standing.requested, kept) end
+    if stored and stored.status == 'failed' then forget(floor, left, stored.requested, kept) end
   end
   redis.call('PEXPIRE', settled, kept)
   redis.call('PEXPIRE', settled_bytes, kept)
@@ -239,23 +239,23 @@ end
 for i = 1, (#KEYS - 1) / 7 do
   local at, key = 8 * i, 7 * i - 5
   local claim, state, pending, settled, settled_bytes = KEYS[key], KEYS[key + 1], KEYS[key + 2], KEYS[key + 3], KEYS[key + 4]
-  local said = {
+  local update = {
     attempt = ARGV[at], signer = ARGV[at + 1], status = ARGV[at + 2], revision = tonumber(ARGV[at + 3]),
     requested = tonumber(ARGV[at + 4])
   }
-  local standing = parse(redis.call('GET', claim))
-  if is_truer(said, standing, KEYS[key + 5]) then
-    local line = table.concat({said.attempt, said.status, ARGV[at + 3], ARGV[at + 4], said.signer, '-', '-'}, ' ')
-    if said.status == 'failed' then redis.call('SET', claim, line, 'PX', kept)
+  local stored = parse(redis.call('GET', claim))
+  if is_truer(update, stored, KEYS[key + 5]) then
+    local line = table.concat({update.attempt, update.status, ARGV[at + 3], ARGV[at + 4], update.signer, '-', '-'}, ' ')
+    if update.status == 'failed' then redis.call('SET', claim, line, 'PX', kept)
     else redis.call('SET', claim, line) end
-    if said.status == 'pending' then
+    if update.status == 'pending' then
       redis.call('SET', state, ARGV[at + 7])
       unsettle(settled, settled_bytes, claim)
       hold(pending, claim, ARGV[at + 5])
     else
       redis.call('SET', state, ARGV[at + 7], 'PX', kept)
       release(pending, claim)
-      if said.status == 'failed' then count_failed(KEYS[key + 6], tonumber(ARGV[at + 6]), most_failed) end
+      if update.status == 'failed' then count_failed(KEYS[key + 6], tonumber(ARGV[at + 6]), most_failed) end
       settle(settled, settled_bytes, KEYS[key + 5], claim)
     end
   end
@@ -275,10 +275,10 @@ export const TAKE = `
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
 local charge, size = tonumber(ARGV[1]), tonumber(ARGV[2])
-local standing = math.min(math.max(tonumber(redis.call('GET', KEYS[1]) or '0'), now), now + size)
-local full_at = math.max(now, standing + charge)
+local stored = math.min(math.max(tonumber(redis.call('GET', KEYS[1]) or '0'), now), now + size)
+local full_at = math.max(now, stored + charge)
 local lack = full_at - now - size
-if charge > 0 and lack > 0 then return {string.format('%.0f', standing - now), string.format('%.0f', lack)} end
+if charge > 0 and lack > 0 then return {string.format('%.0f', stored - now), string.format('%.0f', lack)} end
 if full_at > now then
   redis.call('SET', KEYS[1], string.format('%.0f', full_at), 'PX', math.ceil((full_at - now) / 1000))
 else redis.call('DEL', KEYS[1]) end

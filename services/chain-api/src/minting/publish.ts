@@ -63,7 +63,7 @@ export interface LogAppliedOptions {
   readonly monotonicMs?: () => number;
 }
 
-/** A claim is checked a minute after it was placed (`CLAIM_LAPSE_MS`), when its producer has long given up. */
+/** A claim is checked a minute after it was made (`CLAIM_LAPSE_MS`), when its producer has long given up. */
 const ENDS_GOOD_MS = 10_000;
 
 /**

@@ -13,18 +13,18 @@ export class NodeRefusal extends Error {
   /** Revert data. */
   readonly data: string | null;
   readonly isOfContract: boolean;
-  readonly #words: string;
+  readonly #message: string;
 
   constructor({ code, message, data }: RpcError) {
     super(`the node refused the request${Number.isFinite(code) ? ` (code ${code})` : ''}`);
     this.code = code;
     this.data = toRevertData(data);
-    this.#words = message.slice(0, MESSAGE_CHARACTERS_MAX);
-    this.isOfContract = isContractFault({ code, message: this.#words });
+    this.#message = message.slice(0, MESSAGE_CHARACTERS_MAX);
+    this.isOfContract = isContractFault({ code, message: this.#message });
   }
 
   matches(pattern: RegExp): boolean {
-    return pattern.test(this.#words);
+    return pattern.test(this.#message);
   }
 }
 

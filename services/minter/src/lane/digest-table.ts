@@ -9,29 +9,29 @@ const SALT = randomUUID();
 
 /** Numbers from 1 to 2^32 - 1 by text, in 27 to 53 bytes: only 128 bits of a SHA-256 are stored. Never removed. */
 export class DigestTable {
-  #words = new Uint32Array(SLOTS_MIN * SLOT_LENGTH);
+  #table = new Uint32Array(SLOTS_MIN * SLOT_LENGTH);
   #count = 0;
 
   /** 0: none. */
   get(text: string): number {
-    return this.#words[find(this.#words, digestOf(text)) + SLOT_LENGTH - 1]!;
+    return this.#table[find(this.#table, digestOf(text)) + SLOT_LENGTH - 1]!;
   }
 
   set(text: string, value: number): void {
     const digest = digestOf(text);
-    const at = find(this.#words, digest);
-    if (this.#words[at + SLOT_LENGTH - 1] === 0) this.#count++;
-    put(this.#words, at, [...digest, value]);
-    if (this.#count > (LOAD_MAX * this.#words.length) / SLOT_LENGTH) this.#grow();
+    const at = find(this.#table, digest);
+    if (this.#table[at + SLOT_LENGTH - 1] === 0) this.#count++;
+    put(this.#table, at, [...digest, value]);
+    if (this.#count > (LOAD_MAX * this.#table.length) / SLOT_LENGTH) this.#grow();
   }
 
   #grow(): void {
-    const grown = new Uint32Array(2 * this.#words.length);
-    for (let from = 0; from < this.#words.length; from += SLOT_LENGTH) {
-      const slot = this.#words.subarray(from, from + SLOT_LENGTH);
+    const grown = new Uint32Array(2 * this.#table.length);
+    for (let from = 0; from < this.#table.length; from += SLOT_LENGTH) {
+      const slot = this.#table.subarray(from, from + SLOT_LENGTH);
       if (slot[SLOT_LENGTH - 1] !== 0) put(grown, find(grown, slot), slot);
     }
-    this.#words = grown;
+    this.#table = grown;
   }
 }
 

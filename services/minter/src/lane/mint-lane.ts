@@ -40,12 +40,12 @@ export class MintLane {
   readonly #writer: LaneWriter;
   readonly #journal: LaneJournal;
   readonly #context: LaneContext;
-  readonly #care: NonceTracker;
+  readonly #nonces: NonceTracker;
   #horizon: BlockName | null = null;
   #funds: bigint | null = null;
   #faults: readonly unknown[] = [];
   #faultySinceMs: number | null = null;
-  #faultToldAtMs = Number.NEGATIVE_INFINITY;
+  #faultShownAtMs = Number.NEGATIVE_INFINITY;
   #pendingSinceMs: number | null = null;
   #taking: Promise<unknown> = Promise.resolve();
 
@@ -55,7 +55,7 @@ export class MintLane {
     this.#context = { ...parts, ledger };
     this.#journal = new LaneJournal(writer, this.ledger);
     const append = (change: Partial<LaneChange>) => this.#journal.append(change);
-    this.#care = new NonceTracker({ append, activityIdOf: parts.activityIdOf });
+    this.#nonces = new NonceTracker({ append, activityIdOf: parts.activityIdOf });
   }
 
   /** Fences other writers and reads the log. @throws Error */
@@ -107,7 +107,7 @@ export class MintLane {
   async #take(requests: readonly ReceivedRequest[]): Promise<AcceptedRequests> {
     const { lane, clock, log } = this.#parts;
     await log.others.sync({ isWhole: false });
-    await this.#checkHoldings(requests);
+    await this.#checkHeld(requests);
     const free = requests.map(({ request }) => request).filter((request) => !this.ledger.isHeld(request));
     const accepted = acceptRequests(this.ledger, requests, {
       changedAt: clock.wallClockMs(),
@@ -119,7 +119,7 @@ export class MintLane {
   }
 
   /** A dropped request writes nothing, so no fence would stop an outdated writer. @throws LaneLost */
-  async #checkHoldings(requests: readonly ReceivedRequest[]): Promise<void> {
+  async #checkHeld(requests: readonly ReceivedRequest[]): Promise<void> {
     const { lane, log } = this.#parts;
     const isOutdated = () =>
       requests.some(({ request }) => this.ledger.isHeld(request) && !log.others.isHeldByLane(lane, request));
@@ -140,23 +140,23 @@ export class MintLane {
       const node = nodes.current;
       try {
         await this.#turnWith(node);
-        [this.#faultySinceMs, this.#faultToldAtMs] = [null, Number.NEGATIVE_INFINITY];
-        return await this.#unsay();
+        [this.#faultySinceMs, this.#faultShownAtMs] = [null, Number.NEGATIVE_INFINITY];
+        return await this.#clearReasons();
       } catch (fault) {
         if (fault instanceof LaneLost) throw fault;
         nodes.skip(node);
         if (left > 1) continue;
-        return this.#tell(fault, nowMs);
+        return this.#writeFault(fault, nowMs);
       }
     }
   }
 
   async #turnWith(node: ChainNode): Promise<void> {
     const faults: unknown[] = [];
-    const turn = { ...(await this.#look(node)), faults };
+    const turn = { ...(await this.#connect(node)), faults };
     this.#faults = faults;
-    const absent = await this.#care.settle(turn);
-    await this.#care.resend(turn, absent);
+    const absent = await this.#nonces.settle(turn);
+    await this.#nonces.resend(turn, absent);
     await this.#begin(turn);
     await this.#forget();
     this.#funds = await node.balanceOf(toHexText(turn.lane.signer));
@@ -165,7 +165,7 @@ export class MintLane {
   }
 
   /** @throws ChainMistake; NodeFault for a node that lags or is on another branch */
-  async #look(node: ChainNode): Promise<Omit<LaneTurn, 'faults'>> {
+  async #connect(node: ChainNode): Promise<Omit<LaneTurn, 'faults'>> {
     const known = this.#horizon;
     const head = await node.head(known?.number);
     const chainId = await node.chainId();
@@ -180,29 +180,29 @@ export class MintLane {
   }
 
   /** Writes a lasting fault as the reason of waiting assets. @throws the fault, unless the chain is wrong */
-  async #tell(fault: unknown, begunAtMs: number): Promise<void> {
+  async #writeFault(fault: unknown, begunAtMs: number): Promise<void> {
     if (fault instanceof ChainMistake) {
       this.#faults = [fault];
       return this.wait(fault.message);
     }
     this.#faultySinceMs ??= begunAtMs;
     const nowMs = this.#parts.clock.monotonicMs();
-    const isDue = nowMs - this.#faultToldAtMs >= FAULT_SHOWN_EVERY_MS;
+    const isDue = nowMs - this.#faultShownAtMs >= FAULT_SHOWN_EVERY_MS;
     if (isDue && nowMs - this.#faultySinceMs >= FAULT_SHOWN_AFTER_MS) {
-      this.#faultToldAtMs = nowMs;
-      await this.#say(`${FAULT_REASONS}${toFaultMessage(fault)}.`);
+      this.#faultShownAtMs = nowMs;
+      await this.#writeReason(`${FAULT_REASONS}${toFaultMessage(fault)}.`);
     }
     throw fault;
   }
 
-  async #say(reason: string): Promise<void> {
+  async #writeReason(reason: string): Promise<void> {
     await this.wait(reason);
     const logged = this.ledger.pending.filter(({ nonce, stage }) => nonce !== null && stage === 'logged');
     await this.#journal.append({ states: changeAll(this.#context, logged, { stage: 'waiting', reason }) });
   }
 
-  #unsay(): Promise<void> {
-    const isFull = !this.#hasRoom();
+  #clearReasons(): Promise<void> {
+    const isFull = !this.#canBegin();
     const isOver = (reason: string) => reason.startsWith(FAULT_REASONS) || (!isFull && reason.startsWith(FULL_REASON));
     const free = this.ledger.pending.filter(({ nonce, reason }) => nonce === null && reason !== null && isOver(reason));
     return this.#journal.append({ states: changeAll(this.#context, free, { stage: 'accepted', reason: null }) });
@@ -238,7 +238,7 @@ export class MintLane {
     const checked: Buffer[] = [];
     const isFree = ({ nonce, attemptId, contractAddress }: MintStateRecord) =>
       nonce === null && known.has(attemptId) && !checked.some((contract) => contract.equals(contractAddress));
-    while (this.#hasRoom()) {
+    while (this.#canBegin()) {
       const free = ledger.pending.filter(isFree);
       const [first] = free;
       if (first === undefined) return;
@@ -250,12 +250,12 @@ export class MintLane {
       );
       if (isWorthIt !== true) checked.push(first.contractAddress);
     }
-    const reason = ledger.openNonces.map((nonce) => this.#care.reasonOf(nonce)).find((each) => each !== null);
+    const reason = ledger.openNonces.map((nonce) => this.#nonces.reasonOf(nonce)).find((each) => each !== null);
     if (reason !== undefined) await this.wait(FULL_REASON + reason);
   }
 
   /** Nodes keep few pending transactions of an address; many more may wait for finality. */
-  #hasRoom(): boolean {
+  #canBegin(): boolean {
     const { openNoncesMax, unfinalNoncesMax } = this.#parts.rules;
     const { openNonces, absentNonces } = this.ledger;
     return absentNonces.length < openNoncesMax && openNonces.length < unfinalNoncesMax;
@@ -297,7 +297,7 @@ export class MintLane {
     await this.#journal.append({ states });
     if (plan === null) return states.some(({ status }) => status === 'failed');
     await this.#journal.append(await signMint(turn, plan, next.nonce));
-    await this.#care.send(turn, next.nonce);
+    await this.#nonces.send(turn, next.nonce);
     return true;
   }
 }

@@ -33,7 +33,7 @@ export class NonceTracker {
   readonly #reasons = new Map<number, string>();
   readonly #capped = new Set<number>();
   /** Blocks of nonces that are not final. */
-  readonly #placed = new Map<number, BlockName>();
+  readonly #blocks = new Map<number, BlockName>();
   #resentAt = Number.NEGATIVE_INFINITY;
 
   constructor(parts: NonceTrackerParts) {
@@ -50,14 +50,14 @@ export class NonceTracker {
     const { head, ledger, clock, lane } = turn;
     const { activityIdOf } = this.#parts;
     this.#keepOnly(ledger.openNonces);
-    await this.#checkPlaces(turn);
+    await this.#checkBlocks(turn);
     const absent: number[] = [];
     const states: MintStateRecord[] = [];
     const found = new Map<number, BlockName>();
     const settling = { ledger, chain: lane.chain, activityIdOf, changedAt: clock.wallClockMs() };
     const settleOne = async (nonce: number) => {
-      if (this.#isPlaced(nonce, head)) return;
-      const outcome = await this.#findFate(turn, nonce);
+      if (this.#hasUnfinalBlock(nonce, head)) return;
+      const outcome = await this.#findOutcome(turn, nonce);
       if (outcome.kind !== 'absent') {
         for (const each of settleNonce(settling, nonce, outcome)) states.push(each);
         this.#clear(nonce);
@@ -76,31 +76,31 @@ export class NonceTracker {
     } finally {
       // Also what was found before the node failed. A block is remembered only once the state is written.
       await this.#parts.append({ states });
-      for (const [nonce, block] of found) this.#placed.set(nonce, block);
+      for (const [nonce, block] of found) this.#blocks.set(nonce, block);
     }
     return absent;
   }
 
   /** A receipt is read when its block is found, and when that block is final. */
-  #isPlaced(nonce: number, { finalized }: LaneTurn['head']): boolean {
-    return (this.#placed.get(nonce)?.number ?? -1) > finalized;
+  #hasUnfinalBlock(nonce: number, { finalized }: LaneTurn['head']): boolean {
+    return (this.#blocks.get(nonce)?.number ?? -1) > finalized;
   }
 
   /**
    * Checks the highest block first: if it is unchanged, so are the earlier ones. Blocks behind the horizon are always
    * read again.
    */
-  async #checkPlaces({ node }: LaneTurn): Promise<void> {
-    const numbers = new Set([...this.#placed.values()].map(({ number }) => number));
+  async #checkBlocks({ node }: LaneTurn): Promise<void> {
+    const numbers = new Set([...this.#blocks.values()].map(({ number }) => number));
     for (const number of [...numbers].sort((one, other) => other - one)) {
       const hash = await node.blockHashOf(number);
-      const found = [...this.#placed].filter(([, block]) => block.number === number);
-      for (const [nonce, block] of found) if (block.hash !== hash) this.#placed.delete(nonce);
+      const found = [...this.#blocks].filter(([, block]) => block.number === number);
+      for (const [nonce, block] of found) if (block.hash !== hash) this.#blocks.delete(nonce);
       if (found.some(([, block]) => block.hash === hash)) return;
     }
   }
 
-  async #findFate(turn: LaneTurn, nonce: number): Promise<NonceOutcome> {
+  async #findOutcome(turn: LaneTurn, nonce: number): Promise<NonceOutcome> {
     const variants = turn.ledger.variantsOf(nonce);
     const outcome = await findOutcome(turn.node, variants, turn.head);
     const isSpent = this.#refusals.get(nonce) === 'spent' && this.#isDue(turn);
@@ -127,7 +127,7 @@ export class NonceTracker {
         () => care(nonce),
         (messages) => void this.#reasons.set(nonce, `Its transaction cannot be sent: ${messages}.`),
       );
-    await this.#say(turn);
+    await this.#writeReasons(turn);
   }
 
   /** Guarantee: only logged bytes are sent. */
@@ -166,7 +166,7 @@ export class NonceTracker {
     }
   }
 
-  #say(turn: LaneTurn): Promise<void> {
+  #writeReasons(turn: LaneTurn): Promise<void> {
     const { ledger } = turn;
     const states = ledger.openNonces.flatMap((nonce) => {
       const reason = this.reasonOf(nonce);
@@ -195,12 +195,12 @@ export class NonceTracker {
 
   #keepOnly(open: readonly number[]): void {
     const isOpen = new Set(open);
-    const known = [this.#sent, this.#reasons, this.#refusals, this.#placed].flatMap((each) => [...each.keys()]);
+    const known = [this.#sent, this.#reasons, this.#refusals, this.#blocks].flatMap((each) => [...each.keys()]);
     for (const nonce of known) {
       if (isOpen.has(nonce)) continue;
       this.#clear(nonce);
       this.#sent.delete(nonce);
-      this.#placed.delete(nonce);
+      this.#blocks.delete(nonce);
     }
   }
 }

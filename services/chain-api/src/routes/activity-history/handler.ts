@@ -48,7 +48,7 @@ export function createHistoryRead({ store, cursors, horizonOf, deadlineMs }: His
     return Math.max(known ?? 0, toHorizon(query.gap.updatedAt));
   };
   const readPage = async (query: RequestedPage, chain: Chain): Promise<ActivityPage> => {
-    const isShared = readers.isThere();
+    const isShared = readers.areConcurrent();
     const horizon = await horizonAt(query, chain, isShared);
     const page = await store.readPage({ ...query, horizon });
     assertOfPartition(page, chain);
@@ -69,8 +69,8 @@ export function createHistoryRead({ store, cursors, horizonOf, deadlineMs }: His
         const cursor = cursors.decode(text, scope);
         return cursor.ok ? cursor.position : null;
       });
-      readers.came();
-      const reading = readPage({ ...query, chain: chain.name }, chain).finally(readers.left);
+      readers.enter();
+      const reading = readPage({ ...query, chain: chain.name }, chain).finally(readers.leave);
       const page = await settleWithin(deadlineMs, reading);
       // Cursors cache by this object.
       scope ??= { chain: chain.name, filters: query.filters };
@@ -92,12 +92,12 @@ function createReaderCount() {
   let underWay = 0;
   let lastAtMs = Number.NEGATIVE_INFINITY;
   return {
-    came: (): void => {
+    enter: (): void => {
       underWay++;
       if (underWay > 1) lastAtMs = performance.now();
     },
-    left: (): void => void underWay--,
-    isThere: (): boolean => performance.now() - lastAtMs < CONCURRENT_FOR_MS,
+    leave: (): void => void underWay--,
+    areConcurrent: (): boolean => performance.now() - lastAtMs < CONCURRENT_FOR_MS,
   };
 }
 

@@ -129,14 +129,15 @@ export interface GetMintRequestParts {
   readonly deadlineMs: number;
 }
 
-/** GET mint-requests/{reference_id}: found as soon as it was answered with 202, later in the tables. */
+/** GET mint-requests/{reference_id}: found immediately after the 202, later in the tables. */
 export function createGetMintRequest(parts: GetMintRequestParts): CollectionOperation {
   const { claims, reader, cursors, deadlineMs } = parts;
   const find = async (scope: MintScope, referenceId: string): Promise<MintState | null> => {
     const found = await claims.read(scope, referenceId);
     if (found.state !== null) return found.state;
     const stored = await reader.readOne(scope, referenceId);
-    if (stored === null && !found.isComplete) throw new Error('states may be missing, and come back from the log');
+    if (stored === null && !found.isComplete)
+      throw new Error('states may be missing until the log has been read again');
     return stored;
   };
   return {
