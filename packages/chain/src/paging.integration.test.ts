@@ -60,10 +60,7 @@ const reader: fc.Arbitrary<Reader> = fc.record({
 });
 const action: fc.Arbitrary<Action> = fc.oneof(
   { weight: 2, arbitrary: fc.record({ kind: fc.constant('put' as const), updates }) },
-  {
-    weight: 2,
-    arbitrary: fc.record({ kind: fc.constant('raise' as const), share }),
-  },
+  { weight: 2, arbitrary: fc.record({ kind: fc.constant('raise' as const), share }) },
   {
     weight: 4,
     arbitrary: fc.record({
@@ -188,9 +185,7 @@ describe.each([
   });
 
   it('leaves whoever follows it for ever with the last version of every activity, whenever it was updated', async () => {
-    const rounds = fc.array(fc.record({ updates, share }), {
-      maxLength: 6,
-    });
+    const rounds = fc.array(fc.record({ updates, share }), { maxLength: 6 });
     const readers = fc.record({ limit, filters: fc.oneof(fc.constant(NO_FILTERS), filters) });
     await fc.assert(
       fc.asyncProperty(rounds, readers, async (given, reader) => {

@@ -86,20 +86,12 @@ const FEED_ENTRY: readonly RowColumn<Entry>[] = [
   { ...microsColumn('updated_at'), from: ({ updatedAt }) => updatedAt },
   { name: 'id', type: 'UUID', from: ({ id }) => id },
   { ...microsColumn('indexed_at'), from: ({ indexedAt }) => indexedAt },
-  {
-    name: 'kafka_partition',
-    type: 'UInt16',
-    from: (entry) => (isSupersession(entry) ? 0 : entry.partition),
-  },
+  { name: 'kafka_partition', type: 'UInt16', from: (entry) => (isSupersession(entry) ? 0 : entry.partition) },
   {
     ...microsColumn('superseded_at'),
     from: (entry) => (isSupersession(entry) ? entry.supersededAt : MICROSECONDS_MAX),
   },
-  {
-    name: 'members',
-    type: 'String',
-    from: (entry) => (isSupersession(entry) ? '' : toMembersText(entry)),
-  },
+  { name: 'members', type: 'String', from: (entry) => (isSupersession(entry) ? '' : toMembersText(entry)) },
 ];
 const IN_EACH_FEED = 'ARRAY JOIN feeds AS feed';
 

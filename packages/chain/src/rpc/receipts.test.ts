@@ -21,11 +21,7 @@ const logOf = (index: number) => ({
   transactionIndex: `0x${index}`,
   logIndex: `0x${index}`,
 });
-const receiptOf = (index: number) => ({
-  blockHash: BLOCK,
-  transactionHash: TRANSACTIONS[index],
-  logs: [logOf(index)],
-});
+const receiptOf = (index: number) => ({ blockHash: BLOCK, transactionHash: TRANSACTIONS[index], logs: [logOf(index)] });
 const RECEIPTS = [0, 1, 2].map(receiptOf);
 const tooLong = () => {
   throw new Error('response size exceeded');

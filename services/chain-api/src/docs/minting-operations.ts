@@ -156,9 +156,7 @@ const REFRESH_HEADERS: readonly HeaderSpec[] = [
 const CONFLICT = createAnswer(
   409,
   'Reference ids are taken; `details.values` has each. Nothing was accepted, nothing counted.',
-  {
-    codes: ['CONFLICT_ERROR'],
-  },
+  { codes: ['CONFLICT_ERROR'] },
 );
 
 /** @param conflicts answers that only some operations have */
@@ -167,9 +165,7 @@ function createFaults(...conflicts: readonly AnswerSpec[]): readonly AnswerSpec[
     createAnswer(
       400,
       'Something is missing or not valid; `details.errors` has each part that is not. If the body is not JSON in UTF-8, `details` has `offset`, `line`, `column` and `found`.',
-      {
-        codes: ['VALIDATION_ERROR'],
-      },
+      { codes: ['VALIDATION_ERROR'] },
     ),
     createAnswer(401, 'The secret key is not valid.', { codes: ['UNAUTHORISED_REQUEST'] }),
     createAnswer(403, 'The collection belongs to another project or environment than the key.', {

@@ -76,9 +76,11 @@ const activity = z
     id: z.uuid(),
     chain,
     type: typeParameter,
-    details: z.union([sale, moved, received, sent]).meta({
-      description: 'mint and deposit: ReceivedDetails; burn and withdrawal: SentDetails; the others by their names.',
-    }),
+    details: z
+      .union([sale, moved, received, sent])
+      .meta({
+        description: 'mint and deposit: ReceivedDetails; burn and withdrawal: SentDetails; the others by their names.',
+      }),
     updated_at: time(),
     indexed_at: time(),
     blockchain_metadata: z
@@ -98,9 +100,4 @@ export const page = z
   .object({ previous_cursor: z.string(), next_cursor: z.string() })
   .meta({ id: 'Page', description: 'Both are always there, also on an empty page.' });
 
-export const historyAnswer = z
-  .object({
-    result: z.array(activity),
-    page,
-  })
-  .meta({ id: 'ActivityHistory' });
+export const historyAnswer = z.object({ result: z.array(activity), page }).meta({ id: 'ActivityHistory' });

@@ -32,9 +32,7 @@ const ERRORS: readonly AnswerSpec[] = [
     codes: ['VALIDATION_ERROR'],
   }),
   createAnswer(403, 'There is a rate limit key, and it is not valid.', { codes: ['AUTHENTICATION_ERROR'] }),
-  createAnswer(404, 'The chain is not served, or the token is unknown.', {
-    codes: ['RESOURCE_NOT_FOUND'],
-  }),
+  createAnswer(404, 'The chain is not served, or the token is unknown.', { codes: ['RESOURCE_NOT_FOUND'] }),
   createAnswer(429, 'More calls than the limit; send the request again later.', {
     codes: ['TOO_MANY_REQUESTS_ERROR'],
     headers: [RETRY_AFTER],

@@ -202,10 +202,7 @@ describe('the transaction that has spent a nonce', () => {
 
 describe('the counts of spent nonces', () => {
   it.each([null, REFUSES])('are asked for in the given order, the final one first (%s)', async (refuses) => {
-    const { node } = openNode({
-      branchOf: (request) => ({ ...FINAL, mintedAt: request === 0 ? 111 : 95 }),
-      refuses,
-    });
+    const { node } = openNode({ branchOf: (request) => ({ ...FINAL, mintedAt: request === 0 ? 111 : 95 }), refuses });
     expect(await node.spentNonces(SIGNER, [102, 110])).toEqual([0, 1]);
   });
 });

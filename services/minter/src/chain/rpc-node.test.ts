@@ -29,11 +29,7 @@ async function openNode(answer: Answer, login = '') {
   const { port } = server.address() as AddressInfo;
   const url = `http://${login}127.0.0.1:${port}/v2/${SECRET}`;
   const callBatch = createJsonRpcTogether(createRpcBatches({ url }));
-  return createRpcNode({
-    call: createJsonRpc(createRpcClient({ url })),
-    callBatch,
-    finality: 'finalized',
-  });
+  return createRpcNode({ call: createJsonRpc(createRpcClient({ url })), callBatch, finality: 'finalized' });
 }
 
 /** @returns the address of a node that answers batches */
