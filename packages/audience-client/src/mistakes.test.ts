@@ -98,7 +98,7 @@ describe('a call that the service would reject', () => {
     expect(await client.flush()).toBe(0);
     expect(service.stored.size).toBe(1);
     expect(said.error).toEqual([
-      expect.stringContaining('register was dropped: JSON cannot say these properties.'),
+      expect.stringContaining('register was dropped: The properties are not serialisable as JSON.'),
       expect.stringContaining('register was dropped: properties must be an object.'),
     ]);
   });

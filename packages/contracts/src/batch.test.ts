@@ -33,11 +33,11 @@ function entriesOf(messages: unknown[], bytes?: Record<number, number>): string[
 
 describe('a document that is no batch', () => {
   it.each([
-    ['without messages', {}, 'messages must be an array'],
-    ['with null for messages', { messages: null }, 'messages must be an array'],
-    ['with an object for messages', { messages: { 0: page(0) } }, 'messages must be an array'],
-    ['with no message', { messages: [] }, 'messages must not be empty'],
-    ['with more than 100 messages', { messages: Array.from({ length: 101 }, (_, i) => page(i)) }, 'at most 100'],
+    ['without messages', {}, 'messages is not an array'],
+    ['with null for messages', { messages: null }, 'messages is not an array'],
+    ['with an object for messages', { messages: { 0: page(0) } }, 'messages is not an array'],
+    ['with no message', { messages: [] }, 'messages is empty'],
+    ['with more than 100 messages', { messages: Array.from({ length: 101 }, (_, i) => page(i)) }, 'more than 100'],
     ['that is an array', [page(0)], 'JSON object'],
     ['that is null', null, 'JSON object'],
     ['that is text', 'x', 'JSON object'],

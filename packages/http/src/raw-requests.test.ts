@@ -72,7 +72,7 @@ describe('headers over the limit', () => {
     const text = await sendRaw(port, bytes);
     expect(text).toMatch(/^HTTP\/1\.1 431 Request Header Fields Too Large\r\n/);
     expect(envelopeOf(text)).toEqual({
-      message: 'Path and headers may have 16384 bytes together, and there may be 1000 headers.',
+      message: 'Path and headers are larger than 16384 bytes, or there are more than 1000 headers.',
       link: 'https://docs.test/errors/VALIDATION_ERROR',
       trace_id: expect.stringMatching(/^[0-9a-f]{32}$/),
       code: 'VALIDATION_ERROR',

@@ -158,8 +158,8 @@ describe('202', () => {
   it('is the answer also when the hold cannot be confirmed, because the request is on the log', async () => {
     const inner = await openGateway();
     const { people } = inner.audience;
-    const confirm = () => Promise.reject(new Error('ECONNRESET'));
-    const guards = { ...people.guards, confirm };
+    const confirmHold = () => Promise.reject(new Error('ECONNRESET'));
+    const guards = { ...people.guards, confirmHold };
     const gateway = await openGateway({ audience: { people: { ...people, guards } } });
     expect((await erase(gateway)).status).toBe(202);
     expect(gateway.logLines.join()).toContain('could not be confirmed');

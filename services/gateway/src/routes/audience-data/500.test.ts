@@ -25,11 +25,11 @@ describe('500', () => {
     const inner = await openGateway();
     const { people } = inner.audience;
     let confirmed = false;
-    const confirm: typeof people.guards.confirmHold = async (name) => {
+    const confirmHold: typeof people.guards.confirmHold = async (name) => {
       confirmed = await people.guards.confirmHold(name);
       return confirmed;
     };
-    const guards = { ...people.guards, confirm };
+    const guards = { ...people.guards, confirmHold };
     const gateway = await openGateway({ PUBLISH_DEADLINE_MS: 100, audience: { people: { ...people, guards } } });
     gateway.producer.mode = 'hold';
     expect((await erase(gateway)).status).toBe(500);
