@@ -3,7 +3,7 @@ import type { Browser, Page } from 'playwright-core';
 import { afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { createLiveWorld, type LiveWorld } from '../services/portal/src/live/test/live-world.ts';
 import { openPortal, type TestPortal } from '../services/portal/src/test/open-portal.ts';
-import { closeContexts, sharedBrowser } from './portal/visit-portal.ts';
+import { closeContexts, sharedBrowser } from './portal/browser.ts';
 
 let browser: Browser;
 let portal: TestPortal | undefined;
@@ -94,7 +94,7 @@ describe('the page of live messages in a browser', () => {
     const [account] = await portal!.parts.accounts.all();
     for (const { id } of await portal!.parts.sessions.list(account!.id)) await portal!.parts.sessions.end(id);
     await page.getByText('This view has ended').waitFor();
-    expect(world.hub.lookers).toBe(0);
+    expect(world.hub.subscribers).toBe(0);
   });
 
   it('keeps the newest two hundred rows and stays responsive, however many messages arrive', async () => {

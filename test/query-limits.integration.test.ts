@@ -3,7 +3,7 @@ import { createQueryRows, readRows } from '@playline/stores';
 import { until } from '@playline/testkit';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type AnalystsEngine, openAnalystsEngine } from '../infra/clickhouse/test/analysts-engine.ts';
-import { askNatively } from '../infra/clickhouse/test/native-client.ts';
+import { queryNatively } from '../infra/clickhouse/test/native-client.ts';
 import { freePorts } from '../infra/local/ports.ts';
 import { openQueryLimits } from '../services/event-writer/src/query-limits.ts';
 import { createPortalShares } from '../services/portal/src/frame/shares.ts';
@@ -51,23 +51,23 @@ afterAll(async () => {
 
 describe.concurrent('a limit of a ClickHouse account', () => {
   it.each(CASES)('holds for $account when a query sets $name to DEFAULT', { timeout: 30_000 }, async (lifted) => {
-    const { text } = await engine.ask(lifted.account, `${SLOW} SETTINGS ${lifted.name} = DEFAULT`);
+    const { text } = await engine.query(lifted.account, `${SLOW} SETTINGS ${lifted.name} = DEFAULT`);
     expect(text).toMatch(STOPPED);
   });
 
   it('holds when a session sets it to DEFAULT before the query', { timeout: 30_000 }, async () => {
     const session = { search: '&session_id=lifted' };
-    await engine.ask('analyst_2', 'SET max_execution_time = DEFAULT, max_memory_usage = DEFAULT', session);
-    expect((await engine.ask('analyst_2', SLOW, session)).text).toMatch(STOPPED);
+    await engine.query('analyst_2', 'SET max_execution_time = DEFAULT, max_memory_usage = DEFAULT', session);
+    expect((await engine.query('analyst_2', SLOW, session)).text).toMatch(STOPPED);
   });
 
   it('holds for a query whose id is not valid UTF-8', { timeout: 30_000 }, async () => {
     const id = { search: '&query_id=%FF%27%5C' };
-    expect((await engine.ask('analyst_7', `${SLOW} SETTINGS max_memory_usage = DEFAULT`, id)).text).toMatch(STOPPED);
+    expect((await engine.query('analyst_7', `${SLOW} SETTINGS max_memory_usage = DEFAULT`, id)).text).toMatch(STOPPED);
   });
 
   it('holds for a client of the native protocol', { timeout: 30_000 }, async () => {
-    const ask = (sql: string) => askNatively({ ...engine.accountOf('analyst_6'), port: nativePort, sql });
+    const ask = (sql: string) => queryNatively({ ...engine.accountOf('analyst_6'), port: nativePort, sql });
     expect(await ask(`${SLOW} SETTINGS max_execution_time = DEFAULT`)).toMatch(/Query was cancelled/);
     expect(await ask('SELECT number FROM numbers(1500000) SETTINGS max_result_rows = DEFAULT')).toMatch(
       /Quota for user|Query was cancelled/,
@@ -76,23 +76,23 @@ describe.concurrent('a limit of a ClickHouse account', () => {
 
   it('cannot be set to DEFAULT by a parameter of the address', async () => {
     for (const { account, name } of CASES) {
-      const { ok } = await engine.ask(account, 'SELECT 1', { search: `&${name}=DEFAULT` });
+      const { ok } = await engine.query(account, 'SELECT 1', { search: `&${name}=DEFAULT` });
       expect([account, name, ok]).toEqual([account, name, false]);
     }
   });
 
   it('of result rows holds for every query, however short', async () => {
     const rows = 'SELECT number FROM numbers(1500000) SETTINGS max_result_rows = DEFAULT FORMAT Null';
-    expect((await engine.ask('analyst_3', rows)).text).toContain('QUOTA_EXCEEDED');
+    expect((await engine.query('analyst_3', rows)).text).toContain('QUOTA_EXCEEDED');
     const read = 'SELECT max(number) FROM numbers(3000000000) SETTINGS max_rows_to_read = DEFAULT';
-    expect((await engine.ask('portal', `${read}, max_bytes_to_read = DEFAULT`)).text).toMatch(
+    expect((await engine.query('portal', `${read}, max_bytes_to_read = DEFAULT`)).text).toMatch(
       /QUOTA_EXCEEDED|CANCELLED/,
     );
   });
 
   it('of result rows counts all queries of an account, whatever quota key they name', async () => {
     const askWith = (key: number) =>
-      engine.ask('analyst_3', 'SELECT number FROM numbers(600000) FORMAT Null', {
+      engine.query('analyst_3', 'SELECT number FROM numbers(600000) FORMAT Null', {
         headers: { 'x-clickhouse-quota': `key-${key}` },
       });
     // Two of them may lie on either side of the end of an interval.
@@ -102,7 +102,7 @@ describe.concurrent('a limit of a ClickHouse account', () => {
 
   it('of rows read by the portal counts each project by itself, and administrators apart from all projects', async () => {
     const shares = createPortalShares();
-    const query = shares.divide(createQueryRows(engine.accountOf('portal'), { isBound: true }));
+    const query = shares.limitQueries(createQueryRows(engine.accountOf('portal'), { isBound: true }));
     const read = (project: string, account: object | null = null) =>
       shares.run({ project: { id: project }, account, address: '' } as never, () =>
         readRows(query('SELECT max(number) FROM numbers(90000000)')),
@@ -117,12 +117,12 @@ describe.concurrent('a limit of a ClickHouse account', () => {
 
   it('of memory holds for all accounts together, and a query that lifted it is the one that ends', async () => {
     const greedy = 'SELECT uniqExact(number) FROM numbers(4000000000) SETTINGS max_memory_usage = DEFAULT';
-    const answer = engine.ask('analyst_4', greedy);
+    const answer = engine.query('analyst_4', greedy);
     await until('it runs', async () => {
-      const running = await engine.operate("SELECT count() FROM system.processes WHERE user = 'analyst_4'");
+      const running = await engine.runAsOperator("SELECT count() FROM system.processes WHERE user = 'analyst_4'");
       return running.trim() === '1' || Promise.race([answer.then(() => true), false]);
     });
-    expect((await engine.ask('writer', 'SELECT length(groupArray(number)) FROM numbers(1000000)')).text).toBe(
+    expect((await engine.query('writer', 'SELECT length(groupArray(number)) FROM numbers(1000000)')).text).toBe(
       '1000000\n',
     );
     expect((await answer).text).toMatch(/QUERY_WAS_CANCELLED|MEMORY_LIMIT_EXCEEDED/);
@@ -133,15 +133,17 @@ describe('the check of running queries', () => {
   it('names the account and the setting in the log, and never the text of the query', async () => {
     expect(logged.join('')).toContain('"lifted":["max_execution_time"]');
     expect(logged.join('')).not.toContain('numbers(');
-    expect(await metrics.text()).toMatch(/event_writer_queries_stopped_total\{reason="lifted a limit"[^}]*\} \d/);
+    expect(await metrics.text()).toMatch(
+      /playline_event_writer_queries_stopped_total\{reason="lifted a limit"[^}]*\} \d/,
+    );
   });
 
   it('stops no query that keeps its limits, also where it sets lower ones', async () => {
     const kept =
       'SELECT count() FROM numbers(6) WHERE sleepEachRow(0.4) = 0 SETTINGS max_execution_time = 30, max_block_size = 1';
-    expect(await engine.ask('analyst_5', kept)).toEqual({ ok: true, text: '6\n' });
+    expect(await engine.query('analyst_5', kept)).toEqual({ ok: true, text: '6\n' });
     const operated =
       'SELECT count() FROM numbers(3) WHERE sleepEachRow(0.4) = 0 SETTINGS max_memory_usage = DEFAULT, max_block_size = 1';
-    expect((await engine.operate(operated)).trim()).toBe('3');
+    expect((await engine.runAsOperator(operated)).trim()).toBe('3');
   });
 });

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { CHAIN_ID } from './demo.ts';
 import { callRpc } from './rpc.ts';
 
-const MEND = 'Remove node_modules and start again, or start without a chain (--no-chain)';
+const FIX = 'Remove node_modules and start again, or start without a chain (--no-chain)';
 
 /** npm's packages say amd64 where Node says x64. */
 const ARCHITECTURES: Readonly<Record<string, string>> = { x64: 'amd64', arm64: 'arm64' };
@@ -24,15 +24,15 @@ export function anvilProgram(): string {
   } catch {
     // reported below
   }
-  throw new Error(`${name} is not installed: npm left the chain's program out, or has none for this machine. ${MEND}`);
+  throw new Error(`${name} is not installed: npm left the chain's program out, or has none for this machine. ${FIX}`);
 }
 
 /** Why the chain's program cannot be used on this machine. */
-export interface AnvilMistake {
+export interface AnvilProblem {
   /** A sentence without its full stop. */
   readonly what: string;
   /** How to mend it, also a sentence without its full stop. */
-  readonly mend: string;
+  readonly fix: string;
 }
 
 /** Longer than a busy machine takes to load the program. */
@@ -43,7 +43,7 @@ const VERSION_MAX_MS = 20_000;
  * @param program default: npm's
  * @returns null when it does
  */
-export function findAnvilMistake(program?: string): AnvilMistake | null {
+export function findAnvilProblem(program?: string): AnvilProblem | null {
   try {
     const { status, error } = spawnSync(program ?? anvilProgram(), ['--version'], {
       stdio: 'ignore',
@@ -51,9 +51,9 @@ export function findAnvilMistake(program?: string): AnvilMistake | null {
     });
     if (status === 0) return null;
     const how = error === undefined ? `it ended with ${status}` : ((error as NodeJS.ErrnoException).code ?? 'no start');
-    return { what: `its program does not run on this machine (${how})`, mend: MEND };
+    return { what: `its program does not run on this machine (${how})`, fix: FIX };
   } catch (fault) {
-    return { what: (fault as Error).message.split('. ')[0]!, mend: MEND };
+    return { what: (fault as Error).message.split('. ')[0]!, fix: FIX };
   }
 }
 

@@ -22,7 +22,7 @@ export interface BlockMaker {
 }
 
 /** The latest blocks and waiting transactions at one moment. */
-interface Standing {
+interface ChainState {
   readonly number: number;
   readonly hash: string;
   readonly waiting: number;
@@ -36,9 +36,9 @@ interface Block {
   readonly transactions: readonly string[];
 }
 
-const AGAIN_MS = 500;
+const RETRY_MS = 500;
 
-async function readStanding({ rpc, depth }: BlockMakerOptions): Promise<Standing> {
+async function readState({ rpc, depth }: BlockMakerOptions): Promise<ChainState> {
   const [head, pool] = await callRpcs<[Block, { pending: string }]>(rpc, [
     ['eth_getBlockByNumber', 'latest', false],
     ['txpool_status'],
@@ -109,7 +109,7 @@ class BlockMaking implements BlockMaker {
         this.isWoken = false;
         if (!this.isKnown) await meet(this.options);
         this.isKnown = true;
-        const standing = await readStanding(this.options);
+        const standing = await readState(this.options);
         this.number = standing.number;
         // A transaction that cannot be included does not count as waiting: the node sets it aside or drops it.
         if (standing.waiting > 0 || standing.isOpen) await this.make();
@@ -124,7 +124,7 @@ class BlockMaking implements BlockMaker {
   private async rest(fault: unknown): Promise<void> {
     if (this.isClosed) return;
     this.options.onFault?.(fault);
-    await delay(AGAIN_MS, undefined, { ref: false });
+    await delay(RETRY_MS, undefined, { ref: false });
     this.isWoken = this.events.isOpen();
   }
 
@@ -204,7 +204,7 @@ interface ChainListener {
 const RECONNECT_MS = 250;
 const SUBSCRIPTIONS = ['newHeads', 'newPendingTransactions'];
 
-interface Told {
+interface Notification {
   readonly method?: string;
   readonly params?: { readonly result?: unknown };
 }
@@ -215,7 +215,7 @@ function openChainEvents(rpc: string, listener: ChainListener): ChainEvents {
   let timer: NodeJS.Timeout | undefined;
   let [isOpen, isClosed] = [false, false];
   const hear = (text: string) => {
-    const { method, params } = JSON.parse(text) as Told;
+    const { method, params } = JSON.parse(text) as Notification;
     if (method !== 'eth_subscription') return;
     // A text is the hash of a transaction; an object is a block.
     if (typeof params?.result === 'string') listener.onTransaction();

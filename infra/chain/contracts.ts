@@ -22,7 +22,7 @@ export interface CompiledContract {
 }
 
 /** Address of a deployed demo contract, and its constructor's arguments. */
-export interface DemoPlace {
+export interface DemoDeployment {
   /** In lower case. */
   readonly address: `0x${string}`;
   /** Encoded, to be appended to the bytecode. */
@@ -36,8 +36,8 @@ export function readContract(name: ContractName): CompiledContract {
   return readCompiled(`${name}.json`) as CompiledContract;
 }
 
-export function readDemoPlaces(): Readonly<Record<DemoContract, DemoPlace>> {
-  return readCompiled('demo.json') as Record<DemoContract, DemoPlace>;
+export function readDemoDeployments(): Readonly<Record<DemoContract, DemoDeployment>> {
+  return readCompiled('demo.json') as Record<DemoContract, DemoDeployment>;
 }
 
 /**
@@ -58,7 +58,7 @@ const ROLES = [
   'error AdminIsMissing()',
 ] as const;
 
-const OF_ERC721 = [
+const ERC721 = [
   'function name() view returns (string)',
   'function symbol() view returns (string)',
   'function ownerOf(uint256 tokenId) view returns (address)',
@@ -77,7 +77,7 @@ const OF_ERC721 = [
 export const SIGNATURES = {
   'demo-erc721': [
     ...ROLES,
-    ...OF_ERC721,
+    ...ERC721,
     'constructor(address admin, string name, string symbol)',
     'struct MintByIds { address to; uint256[] tokenIds; }',
     'struct MintByQuantity { address to; uint256 quantity; }',
@@ -124,7 +124,7 @@ export const SIGNATURES = {
     'error ERC20InsufficientBalance(address sender, uint256 balance, uint256 needed)',
   ],
   'consecutive-erc721': [
-    ...OF_ERC721,
+    ...ERC721,
     'constructor(address to, uint96 quantity)',
     'function mint(address to, uint256 tokenId)',
     'event ConsecutiveTransfer(uint256 indexed fromTokenId, uint256 toTokenId, address indexed fromAddress, address indexed toAddress)',

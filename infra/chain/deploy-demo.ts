@@ -1,4 +1,4 @@
-import { readContract, readDemoPlaces } from './contracts.ts';
+import { readContract, readDemoDeployments } from './contracts.ts';
 import { ADMIN, CREATE2_DEPLOYER, DEMO_SALT, type DemoContract } from './demo.ts';
 import { callRpc, callRpcs } from './rpc.ts';
 
@@ -45,7 +45,7 @@ async function send(rpc: string, transactions: readonly Transaction[]): Promise<
  * @throws Error when the node does not deploy them
  */
 export async function deployDemo(rpc: string): Promise<DemoAddresses> {
-  const places = readDemoPlaces();
+  const places = readDemoDeployments();
   const names = Object.keys(places) as DemoContract[];
   const askCodes = () =>
     callRpcs<string[]>(

@@ -3,9 +3,9 @@ export { type BlockMaker, type BlockMakerOptions, openBlockMaker } from './block
 export {
   type CompiledContract,
   type ContractName,
-  type DemoPlace,
+  type DemoDeployment,
   readContract,
-  readDemoPlaces,
+  readDemoDeployments,
   SIGNATURES,
 } from './contracts.ts';
 export { ADMIN, CHAIN_ID, type DemoContract } from './demo.ts';

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type AnalystsEngine, openAnalystsEngine } from './test/analysts-engine.ts';
-import { fillTwoEnvironments, OURS, ofOther, RAW } from './test/two-environments.ts';
+import { DEMO, fillTwoEnvironments, ofOther, RAW } from './test/two-environments.ts';
 
 const START_MS = 120_000;
 /** ClickHouse has some fifteen hundred settings. */
@@ -11,7 +11,7 @@ let engine: AnalystsEngine;
 beforeAll(async () => {
   engine = await openAnalystsEngine();
   await fillTwoEnvironments(engine);
-  for (const account of ['analyst_1', 'analyst_raw_1']) await engine.grant(account, OURS);
+  for (const account of ['analyst_1', 'analyst_raw_1']) await engine.grant(account, DEMO);
 }, START_MS);
 afterAll(() => engine?.close(), START_MS);
 
@@ -43,7 +43,7 @@ async function tellingOf(account: string, questions: readonly string[]): Promise
   const left = [...questions];
   const askAll = async () => {
     for (let sql = left.pop(); sql !== undefined; sql = left.pop()) {
-      const { text } = await engine.ask(account, sql);
+      const { text } = await engine.query(account, sql);
       const isSaid = (word: string) => text.includes(word);
       const raw = account === 'analyst_1' && (isSaid('the probe ran') || new RegExp(`${RAW}-ours`, 'i').test(text));
       if (raw || ofOther(text) || engine.passwords.some(isSaid)) telling.push(sql);
@@ -57,7 +57,7 @@ describe('a setting that an analyst sends with a query', () => {
   it('reveals no row of another environment and no raw id, whichever setting it is', {
     timeout: ALL_SETTINGS_MS,
   }, async () => {
-    const rows = await engine.operate(
+    const rows = await engine.runAsOperator(
       'SELECT name, type, value FROM system.settings WHERE NOT is_obsolete FORMAT JSONEachRow',
     );
     const settings = rows
@@ -74,7 +74,7 @@ describe('a setting that an analyst sends with a query', () => {
       .flatMap((sql) => [sql, `SELECT * FROM (${sql})`]);
     const filter = texts.find((sql) => sql.includes('additional_table_filters')) ?? '';
     const onTable = filter.replace('analysis_events', 'events');
-    expect((await engine.ask('operator', onTable)).text).toContain('the probe ran');
+    expect((await engine.query('operator', onTable)).text).toContain('the probe ran');
     expect(await tellingOf('analyst_1', texts)).toEqual([]);
     // Without settings that only slow answers down.
     const quick = settings.filter(({ name }) => !/bandwidth|memory_usage_for_user/.test(name));
@@ -108,7 +108,7 @@ describe('a setting that an analyst sends with a query', () => {
     const ways = [`SELECT 1 SETTINGS ${setting}`, `SET ${setting}`];
     for (const account of ['analyst_1', 'analyst_raw_1', 'analyst'])
       for (const sql of ways) {
-        const { ok, text } = await engine.ask(account, sql);
+        const { ok, text } = await engine.query(account, sql);
         expect([sql, ok, /SETTING_CONSTRAINT_VIOLATION|READONLY/.test(text)], text).toEqual([sql, false, true]);
       }
   });
@@ -116,7 +116,7 @@ describe('a setting that an analyst sends with a query', () => {
   it('is accepted when drivers and dashboards commonly send it', async () => {
     const sent =
       "max_execution_time = 30, max_result_rows = 1000, join_use_nulls = 1, date_time_output_format = 'iso', log_comment = 'x'";
-    expect(await engine.ask('analyst_1', `SELECT count() FROM analysis_events SETTINGS ${sent}`)).toEqual({
+    expect(await engine.query('analyst_1', `SELECT count() FROM analysis_events SETTINGS ${sent}`)).toEqual({
       ok: true,
       text: '1\n',
     });
@@ -141,16 +141,16 @@ describe('an exceeded limit', () => {
       /Limit for result exceeded, max rows: 1.00 million, current rows: 1.\d+ million/,
     ],
   ])('is reported in a sentence with the value and the limit: %s', async (_what, sql, sentence) => {
-    const { ok, text } = await engine.ask('analyst_1', sql);
+    const { ok, text } = await engine.query('analyst_1', sql);
     expect(ok).toBe(false);
     expect(text).toMatch(sentence);
   });
 
   it('is reported in a sentence when too many queries run at once, and another account can still send queries', async () => {
     const slow = () =>
-      engine.ask('analyst_1', 'SELECT sum(sleepEachRow(0.5)) FROM numbers(4) SETTINGS max_block_size = 1');
+      engine.query('analyst_1', 'SELECT sum(sleepEachRow(0.5)) FROM numbers(4) SETTINGS max_block_size = 1');
     const answers = Promise.all(Array.from({ length: 30 }, slow));
-    expect((await engine.ask('analyst_raw_1', 'SELECT 1')).text).toBe('1\n');
+    expect((await engine.query('analyst_raw_1', 'SELECT 1')).text).toBe('1\n');
     const refused = (await answers).filter(({ ok }) => !ok);
     expect(refused.length).toBeGreaterThan(0);
     for (const { text } of refused)

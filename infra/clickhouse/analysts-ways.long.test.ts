@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { Answer } from './test/accounts.ts';
+import type { QueryResult } from './test/accounts.ts';
 import { type AnalystsEngine, openAnalystsEngine } from './test/analysts-engine.ts';
-import { fillTwoEnvironments, OURS, ofOther, RAW } from './test/two-environments.ts';
+import { DEMO, fillTwoEnvironments, ofOther, RAW } from './test/two-environments.ts';
 
 const START_MS = 120_000;
 /** Generous: there are hundreds of functions, and some thousand queries. */
@@ -12,12 +12,12 @@ let engine: AnalystsEngine;
 beforeAll(async () => {
   engine = await openAnalystsEngine();
   await fillTwoEnvironments(engine);
-  for (const account of ['analyst_1', 'analyst_raw_1']) await engine.grant(account, OURS);
+  for (const account of ['analyst_1', 'analyst_raw_1']) await engine.grant(account, DEMO);
 }, START_MS);
 afterAll(() => engine?.close(), START_MS);
 
 /** Whether an answer or error reveals something that the account may not see. */
-function tells({ text }: Answer, account = 'analyst_1'): boolean {
+function tells({ text }: QueryResult, account = 'analyst_1'): boolean {
   if (engine.passwords.some((password) => text.includes(password))) return true;
   return ofOther(text) || (account === 'analyst_1' && text.toLowerCase().includes(RAW));
 }
@@ -28,13 +28,13 @@ async function tellingOf(questions: readonly string[], account = 'analyst_1'): P
   const left = [...questions];
   const askAll = async () => {
     for (let sql = left.pop(); sql !== undefined; sql = left.pop())
-      if (tells(await engine.ask(account, sql), account)) telling.push(sql);
+      if (tells(await engine.query(account, sql), account)) telling.push(sql);
   };
   await Promise.all(Array.from({ length: AT_ONCE }, askAll));
   return telling;
 }
 
-const namesOf = async (sql: string) => (await engine.operate(sql)).split('\n').filter((name) => name !== '');
+const namesOf = async (sql: string) => (await engine.runAsOperator(sql)).split('\n').filter((name) => name !== '');
 
 describe('an analyst cannot get around the views', () => {
   it('by a table function on any table, database, file or query', { timeout: ENUMERATION_MS }, async () => {
@@ -86,12 +86,12 @@ describe('an analyst cannot get around the views', () => {
       ...(/dict|get/i.test(name) ? [`SELECT hex(${name}('playline.identity_persons', 'person_key', ${other}))`] : []),
     ]);
     expect(await tellingOf(questions)).toEqual([]);
-    expect((await engine.ask('analyst_1', "SELECT file('/etc/hostname')")).ok).toBe(false);
+    expect((await engine.query('analyst_1', "SELECT file('/etc/hostname')")).ok).toBe(false);
   });
 
   it('by a system table: none reveals other accounts, their queries, or passwords', async () => {
-    await engine.ask('analyst_raw_1', 'SELECT count() FROM analysis_events_raw /* asked about stray */');
-    await engine.operate('SYSTEM FLUSH LOGS');
+    await engine.query('analyst_raw_1', 'SELECT count() FROM analysis_events_raw /* asked about stray */');
+    await engine.runAsOperator('SYSTEM FLUSH LOGS');
     const tables = await namesOf(
       "SELECT concat(database, '.', name) FROM system.tables WHERE database NOT IN ('playline', 'default')",
     );
@@ -109,7 +109,9 @@ describe('an analyst cannot get around the views', () => {
       'parts',
       'dictionaries',
     ])
-      expect((await engine.ask('analyst_1', `SELECT * FROM system.${table}`)).text).toMatch(/Not enough privileges|^$/);
+      expect((await engine.query('analyst_1', `SELECT * FROM system.${table}`)).text).toMatch(
+        /Not enough privileges|^$/,
+      );
   });
 
   it.each([
@@ -143,7 +145,7 @@ describe('an analyst cannot get around the views', () => {
     ['a file', "SELECT * FROM analysis_events INTO OUTFILE 'mine'"],
   ])('by getting %s', async (_what, sql) => {
     for (const account of ['analyst_1', 'analyst_raw_1', 'analyst']) {
-      const answer = await engine.ask(account, sql);
+      const answer = await engine.query(account, sql);
       const isEmpty = answer.ok && !/[a-z]/i.test(answer.text);
       expect(
         [
@@ -161,8 +163,8 @@ describe('an analyst cannot get around the views', () => {
 
   it('by acting as another account', async () => {
     const question = 'SELECT currentUser(), count() FROM analysis_events GROUP BY 1';
-    const asked = async (how: Parameters<AnalystsEngine['ask']>[2]) =>
-      (await engine.ask('analyst_1', question, how)).text;
+    const asked = async (how: Parameters<AnalystsEngine['query']>[2]) =>
+      (await engine.query('analyst_1', question, how)).text;
     expect(await asked({})).toBe('analyst_1\t1\n');
     for (const search of [
       '&initial_user=operator',
@@ -184,17 +186,19 @@ describe('an analyst cannot get around the views', () => {
     const kinds = ['PLAN indexes = 1, actions = 1', 'PIPELINE', 'SYNTAX', 'QUERY TREE', 'AST', 'ESTIMATE'];
     const questions = kinds.map((kind) => `EXPLAIN ${kind} SELECT * FROM analysis_events WHERE event_name != ''`);
     expect(await tellingOf(questions)).toEqual([]);
-    expect((await engine.ask('analyst_1', 'EXPLAIN SELECT * FROM events')).text).toContain('Not enough privileges');
+    expect((await engine.query('analyst_1', 'EXPLAIN SELECT * FROM events')).text).toContain('Not enough privileges');
   });
 
   it('by a condition that is evaluated before the row policy', async () => {
     for (const account of ['analyst_1', 'analyst_raw_1'])
       for (const condition of ["throwIf(environment_id = 'demo-stray') = 0", "throwIf(event_name LIKE 'stray%') = 0"])
-        expect((await engine.ask(account, `SELECT count() FROM analysis_events WHERE ${condition}`)).text).toBe('1\n');
+        expect((await engine.query(account, `SELECT count() FROM analysis_events WHERE ${condition}`)).text).toBe(
+          '1\n',
+        );
     for (const sql of [
       'SELECT min(environment_id), max(environment_id), count() FROM events_exact',
       'SELECT any(environment_id), max(environment_id), 2 FROM events_exact',
     ])
-      expect((await engine.ask('analyst_raw_1', sql)).text).toBe(`${OURS}\t${OURS}\t2\n`);
+      expect((await engine.query('analyst_raw_1', sql)).text).toBe(`${DEMO}\t${DEMO}\t2\n`);
   });
 });

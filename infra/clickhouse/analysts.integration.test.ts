@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type AnalystsEngine, openAnalystsEngine } from './test/analysts-engine.ts';
 import { argumentsOf as argumentsOfPortal, callOf } from './test/portal-rows.ts';
-import { argumentsOf, fillTwoEnvironments, OTHER, OURS, ofOther, RAW } from './test/two-environments.ts';
+import { argumentsOf, DEMO, fillTwoEnvironments, OTHER, ofOther, RAW } from './test/two-environments.ts';
 
 const START_MS = 120_000;
 /** Views for accounts without raw ids, and further ones for accounts with raw ids. A new view must be added here. */
@@ -19,25 +19,25 @@ const RAW_VIEWS = [
 ];
 /** Accounts with their granted environments and their views. */
 const ACCOUNTS = [
-  { account: 'analyst_1', granted: OURS, views: VIEWS },
+  { account: 'analyst_1', granted: DEMO, views: VIEWS },
   { account: 'analyst_2', granted: null, views: VIEWS },
-  { account: 'analyst_raw_1', granted: OURS, views: [...VIEWS, ...RAW_VIEWS] },
+  { account: 'analyst_raw_1', granted: DEMO, views: [...VIEWS, ...RAW_VIEWS] },
   { account: 'analyst', granted: '*', views: [...VIEWS, ...RAW_VIEWS] },
 ] as const;
 
 let engine: AnalystsEngine;
-const names = async (sql: string) => (await engine.operate(sql)).split('\n').filter((name) => name !== '');
+const names = async (sql: string) => (await engine.runAsOperator(sql)).split('\n').filter((name) => name !== '');
 const portalViews = argumentsOfPortal('demo');
-const read = (account: string, view: string, environment: typeof OURS | typeof OTHER = OURS) => {
+const read = (account: string, view: string, environment: typeof DEMO | typeof OTHER = DEMO) => {
   const ofPortal = portalViews[view];
   const source = ofPortal === undefined ? view + argumentsOf(view, environment) : callOf(view, ofPortal);
-  return engine.ask(account, `SELECT * FROM ${source} FORMAT JSONEachRow`);
+  return engine.query(account, `SELECT * FROM ${source} FORMAT JSONEachRow`);
 };
 
 beforeAll(async () => {
   engine = await openAnalystsEngine();
   await fillTwoEnvironments(engine);
-  for (const { account, granted } of ACCOUNTS) if (granted === OURS) await engine.grant(account, OURS);
+  for (const { account, granted } of ACCOUNTS) if (granted === DEMO) await engine.grant(account, DEMO);
 }, START_MS);
 afterAll(() => engine?.close(), START_MS);
 
@@ -55,7 +55,7 @@ describe('row policies', () => {
   });
 
   it('identify an account by its login, because over the native protocol a client can claim any current user', async () => {
-    const asked = await engine.operate(
+    const asked = await engine.runAsOperator(
       "SELECT select_filter FROM system.row_policies UNION ALL SELECT as_select FROM system.tables WHERE name = 'readable_environments'",
     );
     expect(asked).toContain('authenticatedUser()');
@@ -65,17 +65,17 @@ describe('row policies', () => {
   });
 
   it('do not filter the dictionary of persons, also when a query of an account without grants loads it', async () => {
-    for (const word of ['DETACH', 'ATTACH']) await engine.operate(`${word} DICTIONARY identity_persons`);
-    expect((await engine.ask('analyst_2', 'SELECT count() FROM persons')).text).toBe('0\n');
+    for (const word of ['DETACH', 'ATTACH']) await engine.runAsOperator(`${word} DICTIONARY identity_persons`);
+    expect((await engine.query('analyst_2', 'SELECT count() FROM persons')).text).toBe('0\n');
     // One row for each environment, and one with the load time.
-    expect(await engine.operate("SELECT element_count FROM system.dictionaries WHERE name = 'identity_persons'")).toBe(
-      '3\n',
-    );
+    expect(
+      await engine.runAsOperator("SELECT element_count FROM system.dictionaries WHERE name = 'identity_persons'"),
+    ).toBe('3\n');
   });
 
   it('leave services and the operator every row', async () => {
     for (const account of ['operator', 'writer'])
-      expect((await engine.ask(account, 'SELECT count() FROM events_identified')).text).toBe('4\n');
+      expect((await engine.query(account, 'SELECT count() FROM events_identified')).text).toBe('4\n');
   });
 });
 
@@ -90,7 +90,7 @@ describe.each(ACCOUNTS)('the account $account', ({ account, granted, views }) =>
       else expect([name, text]).toEqual([name, expect.stringContaining('Not enough privileges')]);
     }
     expect(readable).toEqual([...views].sort());
-    expect((await engine.ask(account, 'SHOW TABLES')).text.trim().split('\n').sort()).toEqual([...views].sort());
+    expect((await engine.query(account, 'SHOW TABLES')).text.trim().split('\n').sort()).toEqual([...views].sort());
   });
 
   it.each(views)('sees in %s what it was granted, and nothing else', async (view) => {
@@ -117,14 +117,14 @@ describe('an account without raw ids', () => {
 describe('a grant to an account', () => {
   it('takes effect at the next query, even an identical one', async () => {
     const question = 'SELECT count() FROM analysis_events';
-    const counted = async () => (await engine.ask('analyst_3', question)).text;
+    const counted = async () => (await engine.query('analyst_3', question)).text;
     expect(await counted()).toBe('0\n');
-    await engine.grant('analyst_3', OURS);
+    await engine.grant('analyst_3', DEMO);
     expect(await counted()).toBe('1\n');
     await engine.grant('analyst_3', OTHER);
     expect(await counted()).toBe('2\n');
-    await engine.grant('analyst_3', OURS, false);
-    expect((await engine.ask('analyst_3', 'SELECT DISTINCT environment_id FROM analysis_events')).text).toBe(
+    await engine.grant('analyst_3', DEMO, false);
+    expect((await engine.query('analyst_3', 'SELECT DISTINCT environment_id FROM analysis_events')).text).toBe(
       `${OTHER}\n`,
     );
     await engine.grant('analyst_3', OTHER, false);

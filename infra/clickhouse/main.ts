@@ -10,7 +10,7 @@ try {
   console.log(`database ${database}: ${applied.length === 0 ? 'up to date' : `applied ${applied.join(', ')}`}`);
 } catch (error) {
   console.error(error instanceof Error ? error.message : error);
-  const { sentence, isRefusal } = explainConnection('ClickHouse', error);
+  const { message: sentence, isRefusal } = explainConnection('ClickHouse', error);
   if (isRefusal) console.error(sentence);
   process.exitCode = 1;
 }

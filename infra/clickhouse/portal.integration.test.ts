@@ -2,12 +2,12 @@ import { randomUUID } from 'node:crypto';
 import { until } from '@playline/testkit';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { openPortalAccount, type PortalAccount } from './test/portal-account.ts';
-import { argumentsOf, callOf, OTHER, OURS, ofOther } from './test/portal-rows.ts';
+import { argumentsOf, callOf, DEMO, OTHER, ofOther } from './test/portal-rows.ts';
 import { argumentsOf as argumentsOfAnalysts } from './test/two-environments.ts';
 
 const START_MS = 120_000;
 const ENUMERATION_MS = 180_000;
-const VIEWS = Object.keys(argumentsOf(OURS)).sort();
+const VIEWS = Object.keys(argumentsOf(DEMO)).sort();
 /** `QUERY_WAS_CANCELLED`, as the log of the engine has it. */
 const CANCELLED = '394';
 /** The argument that selects the environment or project. */
@@ -16,11 +16,11 @@ const PLACE = /^(environments?|project|contracts?)$/;
 const ODD = ['%', '*', '', "x') OR ('1' = '1"];
 const ODD_CONTRACTS = ['main *', 'main % ', 'main 0x'];
 const ODD_IDS = ['demo%', 'game%', "demo-2' --", "' OR environment_id = 'demo-2"];
-const [ours, other] = [argumentsOf(OURS), argumentsOf(OTHER)];
+const [ours, other] = [argumentsOf(DEMO), argumentsOf(OTHER)];
 
 let account: PortalAccount;
-const names = async (sql: string) => (await account.operate(sql)).split('\n').filter((name) => name !== '');
-const ask = (sql: string, search = '') => account.ask('portal', sql, { search });
+const names = async (sql: string) => (await account.runAsOperator(sql)).split('\n').filter((name) => name !== '');
+const ask = (sql: string, search = '') => account.query('portal', sql, { search });
 const read = (source: string) => ask(`SELECT * FROM ${source} FORMAT JSONEachRow`);
 
 beforeAll(async () => {
@@ -157,16 +157,17 @@ const SLOW = 'SELECT count() FROM numbers(90000000) WHERE sleep(0.5) = 0';
 /** Sends a slow query and disconnects while it runs. @returns the engine's code for why the query ended */
 async function codeOfLeftQuestion(mark: string): Promise<string> {
   const isOurs = `user = 'portal' AND query LIKE '%${mark}%'`;
-  const running = async () => Number(await account.operate(`SELECT count() FROM system.processes WHERE ${isOurs}`));
+  const running = async () =>
+    Number(await account.runAsOperator(`SELECT count() FROM system.processes WHERE ${isOurs}`));
   const stop = new AbortController();
-  const left = expect(account.ask('portal', `${SLOW} /* ${mark} */`, { signal: stop.signal })).rejects.toThrow();
+  const left = expect(account.query('portal', `${SLOW} /* ${mark} */`, { signal: stop.signal })).rejects.toThrow();
   await until('it is asked', async () => (await running()) === 1);
   stop.abort();
   await left;
   await until('it has ended', async () => (await running()) === 0);
-  await account.operate('SYSTEM FLUSH LOGS query_log');
+  await account.runAsOperator('SYSTEM FLUSH LOGS query_log');
   const ended = `SELECT exception_code FROM system.query_log WHERE type != 'QueryStart' AND ${isOurs}`;
-  return (await account.operate(ended)).trim();
+  return (await account.runAsOperator(ended)).trim();
 }
 
 describe.concurrent('a query of the portal', () => {

@@ -6,7 +6,7 @@ import { testStores, until } from '@playline/testkit';
 import kafkajs, { type Admin } from 'kafkajs';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { applyTopics, dropTopics } from './apply.ts';
-import { mendKafkaTimer } from './timer.ts';
+import { patchKafkaTimer } from './timer.ts';
 import { allTopics } from './topics.ts';
 
 const { ConfigResourceTypes, Kafka, logLevel } = kafkajs;
@@ -20,7 +20,7 @@ describe('applyTopics', () => {
   let admin: Admin;
 
   beforeAll(async () => {
-    mendKafkaTimer();
+    patchKafkaTimer();
     admin = new Kafka({ clientId: 'test', brokers: stores.kafka, logLevel: logLevel.NOTHING }).admin();
     await admin.connect();
   });

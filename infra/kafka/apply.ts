@@ -118,7 +118,7 @@ async function createTopics(
     })),
   });
   const names = topics.map(({ name }) => ({ name }));
-  return { topics: toStandingTopics(await awaitLeaders(admin, names)), areNew };
+  return { topics: toExistingTopics(await awaitLeaders(admin, names)), areNew };
 }
 
 /** @returns the topics that had too few: this deployment, or another one of the same moment, has added the rest */
@@ -194,9 +194,9 @@ interface Target {
 async function alterSettings(
   { admin, cluster, replication, ...connection }: Target,
   topics: readonly Topic[],
-): Promise<{ changed: string[]; standing: StandingTopic[] }> {
+): Promise<{ changed: string[]; standing: ExistingTopic[] }> {
   const actual = await readSettings(admin, topics);
-  const standing: StandingTopic[] = [];
+  const standing: ExistingTopic[] = [];
   const wrong: { name: string; settings: [string, string][] }[] = [];
   for (const topic of topics) {
     const settings = actual.get(topic.name) ?? new Map<string, string>();
@@ -268,11 +268,11 @@ async function readCluster(admin: Admin, names: readonly string[]): Promise<Clus
   const topics = asked.length === 0 ? [] : await retryTemporary(() => readMetadata(admin, asked));
   const ids = new Set(brokers.map(({ nodeId }) => nodeId));
   for (const { partitions } of topics) for (const { replicas } of partitions) for (const id of replicas) ids.add(id);
-  return { brokers: ids.size, topics: toStandingTopics(topics) };
+  return { brokers: ids.size, topics: toExistingTopics(topics) };
 }
 
 /** What the brokers tell of topics, by name. */
-function toStandingTopics(topics: readonly ITopicMetadata[]): Cluster['topics'] {
+function toExistingTopics(topics: readonly ITopicMetadata[]): Cluster['topics'] {
   const standing = topics.map(({ name, partitions }) => {
     // A topic guarantees only as much as its weakest partition.
     const replicationFactor = partitions
@@ -328,7 +328,7 @@ export function toWarning({ replicationFactor, minInsyncReplicas }: Replication)
 }
 
 /** An existing topic. */
-interface StandingTopic extends Replication {
+interface ExistingTopic extends Replication {
   readonly name: string;
 }
 
@@ -341,7 +341,7 @@ export function raiseInsync(topic: Replication, wanted: Replication): number {
 }
 
 /** Notices about existing topics that differ from the intended ones, one sentence for all topics alike. */
-export function toNotices(topics: readonly StandingTopic[], wanted: Replication): string[] {
+export function toNotices(topics: readonly ExistingTopic[], wanted: Replication): string[] {
   const names = new Map<string, string[]>();
   for (const topic of topics)
     for (const words of toDifferences(topic, wanted)) names.set(words, [...(names.get(words) ?? []), topic.name]);

@@ -4,7 +4,7 @@ import type { BaseOptions } from '@platformatic/kafka';
 import type { KafkaSecurity } from '@playline/runtime';
 import type { Admin, ITopicMetadata, KafkaConfig } from 'kafkajs';
 import kafkajs from 'kafkajs';
-import { mendKafkaTimer } from './timer.ts';
+import { patchKafkaTimer } from './timer.ts';
 
 /** Broker options of kafkajs. */
 function toClient(options: {
@@ -27,7 +27,7 @@ export async function withAdmin<T>(
 ): Promise<T> {
   // Otherwise kafkajs warns at every start that its partitioner has changed.
   process.env.KAFKAJS_NO_PARTITIONER_WARNING = '1';
-  mendKafkaTimer();
+  patchKafkaTimer();
   // kafkajs is CommonJS: Node finds its names only on the default export.
   const { Kafka, logLevel } = kafkajs;
   const kafka = new Kafka({ clientId: 'playline-topics', ...toClient(options), logLevel: logLevel.NOTHING });

@@ -1,3 +1,3 @@
 export { applyTopics, dropTopics, type TopicsApplied, type TopicsTarget } from './apply.ts';
-export { mendKafkaTimer } from './timer.ts';
+export { patchKafkaTimer } from './timer.ts';
 export { allTopics } from './topics.ts';

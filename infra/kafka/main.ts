@@ -31,7 +31,7 @@ try {
 } catch (error) {
   console.error(error instanceof Error ? error.message : error);
   for (const store of ['Kafka', 'the schema registry'] as const) {
-    const { sentence, isRefusal } = explainConnection(store, error);
+    const { message: sentence, isRefusal } = explainConnection(store, error);
     if (isRefusal) console.error(sentence);
   }
   process.exitCode = 1;

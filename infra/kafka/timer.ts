@@ -14,7 +14,7 @@ const CHECK_INTERVAL_MS = 10;
  * patch sets it only when something waits, and reads no clock, because a clock that is set back would prolong the wait.
  * Call it before the first connection.
  */
-export function mendKafkaTimer(): void {
+export function patchKafkaTimer(): void {
   const require = createRequire(import.meta.url);
   const { prototype } = require('kafkajs/src/network/requestQueue') as {
     prototype: { scheduleCheckPendingRequests(this: RequestQueue): void };

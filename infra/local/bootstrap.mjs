@@ -15,7 +15,7 @@ const main = join(checkout, 'infra', 'local', 'main.ts');
 const provisions = join(checkout, 'infra', 'local', 'provide-early.ts');
 /** Commands that start stores. */
 const STARTS_STORES = new Set(['start', 'up', 'test', 'test:all', 'bench', 'faults', 'attacks']);
-/** Installed when the machine's own Node is older; decision 0002. */
+/** Installed when the machine's own Node is older; infra/decisions/0018-local-stack.md. */
 const NODE_VERSION = '24.21.0';
 /** First version whose type stripping, fetch and test tools meet the needs of the project. */
 const NODE_MIN = [24, 11];

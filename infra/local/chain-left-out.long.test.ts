@@ -21,7 +21,7 @@ afterAll(async () => {
 /** Starts a stack and runs its proofs, as `npm start` does. */
 async function start(options: StackOptions) {
   const said: string[] = [];
-  stack = await startStack({ directory, staysUp: true, say: (line) => said.push(line), ...options });
+  stack = await startStack({ directory, staysUp: true, report: (line) => said.push(line), ...options });
   const { file, missing } = stack;
   await proveRoundTrip(file);
   const found = { missing, said, mint: await proveMint(file), chain: file.chain, names: Object.keys(file.processes) };

@@ -7,9 +7,9 @@ import { saveState } from '../chain/state-file.ts';
 import { chainAddress, chainSpec, chainStatePath, DEMO_CHAINS, FINAL_DEPTH } from './chain.ts';
 import { runOperator } from './deployment.ts';
 import type { ProcessSpec } from './keeper.ts';
-import type { Places } from './places.ts';
-import { readDispensableFile, writePrivateFile } from './private-file.ts';
-import { askRedisOnce } from './redis.ts';
+import type { StackPaths } from './paths.ts';
+import { readOptionalFile, writePrivateFile } from './private-file.ts';
+import { queryRedisOnce } from './redis.ts';
 import type { DemoChain } from './stack-file.ts';
 import type { StackOptions } from './stack-options.ts';
 
@@ -23,7 +23,7 @@ export interface ChainPart {
   close(): Promise<void>;
 }
 
-export interface ChainPartOptions extends Pick<StackOptions, 'chainProgram' | 'say'> {
+export interface ChainPartOptions extends Pick<StackOptions, 'chainProgram' | 'report'> {
   readonly port: number;
   /** Starts a process of the stack; resolves when it is ready. */
   readonly start: (spec: ProcessSpec) => Promise<void>;
@@ -36,8 +36,8 @@ const SILENCE_MS = 60_000;
 
 /** Starts the chain of a stack. */
 export function openChainPart(
-  places: Places,
-  { port, chainProgram: program, start, say = () => {} }: ChainPartOptions,
+  places: StackPaths,
+  { port, chainProgram: program, start, report: say = () => {} }: ChainPartOptions,
 ): ChainPart {
   const rpc = chainAddress(port);
   const path = chainStatePath(places);
@@ -59,7 +59,7 @@ export function openChainPart(
   contracts.catch(() => {});
   return {
     contracts,
-    link: async (link) => linkDemo(places, { ...link, rpc, contracts: await contracts, say }),
+    link: async (link) => linkDemo(places, { ...link, rpc, contracts: await contracts, report: say }),
     close: async () => {
       isClosed = true;
       await maker?.close();
@@ -86,21 +86,21 @@ interface DemoLink {
   readonly env: Env;
   /** Redis with the access records. */
   readonly redisUrl: string;
-  readonly say: (line: string) => void;
+  readonly report: (line: string) => void;
 }
 
 const ENVIRONMENT = ['--environment', 'development'];
 const SIGNER_NAME = 'Demo minter';
 const [{ name: CHAIN }] = DEMO_CHAINS;
 
-const demoChainPath = (places: Places): string => join(places.state, 'chain.json');
+const demoChainPath = (places: StackPaths): string => join(places.state, 'chain.json');
 
 /** A chain whose state was lost is a new one: it has the contracts again, but no minted tokens. */
-const BEGUN_ANEW =
+const CHAIN_RESTARTED =
   'the chain has lost its state and begun anew: the demo contracts are at their addresses again, without the tokens that were minted. What was recorded of the chain before is of a chain that is gone: `npm run reset` begins anew with everything';
 
 /** Operator commands that print a JSON line for each record. */
-async function ask(places: Places, env: Env, args: readonly string[]): Promise<readonly OperatorLine[]> {
+async function queryRecords(places: StackPaths, env: Env, args: readonly string[]): Promise<readonly OperatorLine[]> {
   const output = await runOperator(places, { args: [...args, '--json'], env });
   return output
     .split('\n')
@@ -110,15 +110,15 @@ async function ask(places: Places, env: Env, args: readonly string[]): Promise<r
 
 const KEY = ['--kind', 'signable', ...ENVIRONMENT];
 
-async function makeSigner(places: Places, env: Env): Promise<string> {
-  const [made] = await ask(places, env, ['keys', 'create', ...KEY, '--name', SIGNER_NAME]);
+async function makeSigner(places: StackPaths, env: Env): Promise<string> {
+  const [made] = await queryRecords(places, env, ['keys', 'create', ...KEY, '--name', SIGNER_NAME]);
   if (made?.address === undefined) throw new Error('the operator made no signable key');
   return made.address;
 }
 
-function linkCollection(places: Places, env: Env, collection: { address: string; name: string }): Promise<unknown> {
+function linkCollection(places: StackPaths, env: Env, collection: { address: string; name: string }): Promise<unknown> {
   const contract = ['--chain', CHAIN, '--contract', collection.address, '--name', collection.name];
-  return ask(places, env, ['collections', 'link', ...ENVIRONMENT, ...contract]);
+  return queryRecords(places, env, ['collections', 'link', ...ENVIRONMENT, ...contract]);
 }
 
 const collectionsOf = (contracts: DemoAddresses) => [
@@ -127,7 +127,7 @@ const collectionsOf = (contracts: DemoAddresses) => [
 ];
 
 /** Creates everything at once for a new stack. @returns null when a part existed already */
-async function makeAll(places: Places, env: Env, contracts: DemoAddresses): Promise<string | null> {
+async function makeAll(places: StackPaths, env: Env, contracts: DemoAddresses): Promise<string | null> {
   const collections = collectionsOf(contracts).map((collection) => linkCollection(places, env, collection));
   const [signer, ...linked] = await Promise.allSettled([makeSigner(places, env), ...collections]);
   const isMade = linked.every(({ status }) => status === 'fulfilled') && signer.status === 'fulfilled';
@@ -138,10 +138,10 @@ async function makeAll(places: Places, env: Env, contracts: DemoAddresses): Prom
  * Creates only missing parts. Finds the key by its name, and the links. Also used when only `chain.json` was lost. A
  * collection that an operator has unlinked stays unlinked.
  */
-async function makeMissing(places: Places, env: Env, contracts: DemoAddresses): Promise<string> {
+async function makeMissing(places: StackPaths, env: Env, contracts: DemoAddresses): Promise<string> {
   const [keys, linked] = await Promise.all([
-    ask(places, env, ['keys', 'list', ...KEY]),
-    ask(places, env, ['collections', 'list']),
+    queryRecords(places, env, ['keys', 'list', ...KEY]),
+    queryRecords(places, env, ['collections', 'list']),
   ]);
   const found = keys.find(({ name }) => name === SIGNER_NAME)?.address;
   const isLinked = (address: string) => linked.some(({ contractAddress }) => contractAddress === address);
@@ -155,7 +155,7 @@ async function makeMissing(places: Places, env: Env, contracts: DemoAddresses): 
 
 /** Whether services already find the records of the demo, so that no operator command is needed. */
 async function areRecorded(url: string, signer: string, contracts: DemoAddresses): Promise<boolean> {
-  const found = await askRedisOnce({ url }, (client) =>
+  const found = await queryRedisOnce({ url }, (client) =>
     Promise.all([
       client.hexists('access:signable-keys', signer),
       ...collectionsOf(contracts).map(({ address }) => client.hexists('access:collections', `${CHAIN}:${address}`)),
@@ -169,11 +169,11 @@ async function areRecorded(url: string, signer: string, contracts: DemoAddresses
  * records, are created again; nothing is created twice. Needs Redis, the topics and the demo project.
  * @throws Error with the output of the command that failed
  */
-async function linkDemo(places: Places, link: DemoLink): Promise<DemoChain> {
-  const { rpc, contracts, env, redisUrl, say } = link;
-  const kept = readDispensableFile(demoChainPath(places), say) as Kept | null;
+async function linkDemo(places: StackPaths, link: DemoLink): Promise<DemoChain> {
+  const { rpc, contracts, env, redisUrl, report: say } = link;
+  const kept = readOptionalFile(demoChainPath(places), say) as Kept | null;
   const { hash: genesis } = await callRpc<{ hash: string }>(rpc, 'eth_getBlockByNumber', ['0x0', false]);
-  if (kept !== null && kept.genesis !== genesis) say(BEGUN_ANEW);
+  if (kept !== null && kept.genesis !== genesis) say(CHAIN_RESTARTED);
   const isRecorded = kept !== null && (await areRecorded(redisUrl, kept.signer, contracts));
   const made = kept === null ? await makeAll(places, env, contracts) : null;
   const signer = isRecorded ? kept.signer : (made ?? (await makeMissing(places, env, contracts)));

@@ -4,7 +4,7 @@ import { anvilArguments, anvilProgram } from '../chain/anvil.ts';
 import { CHAIN_ID } from '../chain/demo.ts';
 import { callRpc } from '../chain/rpc.ts';
 import type { ProcessSpec } from './keeper.ts';
-import { logFileOf, type Places } from './places.ts';
+import { logFileOf, type StackPaths } from './paths.ts';
 import type { Secrets } from './secrets.ts';
 import { storeEnvironment } from './store-environment.ts';
 
@@ -18,7 +18,7 @@ export function chainAddress(port: number): string {
 }
 
 /** The last saved state of the chain. */
-export const chainStatePath = (places: Places): string => join(places.state, 'data', 'chain', 'state.json');
+export const chainStatePath = (places: StackPaths): string => join(places.state, 'data', 'chain', 'state.json');
 
 /** @throws Error when the node answers for another chain, or does not answer */
 export async function assertChain(rpc: string): Promise<boolean> {
@@ -31,7 +31,7 @@ export async function assertChain(rpc: string): Promise<boolean> {
  * A separate node for the stack's chain, on loopback. It makes no blocks by itself.
  * @throws Error when it is not installed
  */
-export function chainSpec(places: Places, { port, program }: { port: number; program?: string }): ProcessSpec {
+export function chainSpec(places: StackPaths, { port, program }: { port: number; program?: string }): ProcessSpec {
   const statePath = chainStatePath(places);
   return {
     name: 'chain',

@@ -1,7 +1,7 @@
 import { readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import type { Places } from './places.ts';
-import { readDispensableFile, readJsonFile, writePrivateFile } from './private-file.ts';
+import type { StackPaths } from './paths.ts';
+import { readJsonFile, readOptionalFile, writePrivateFile } from './private-file.ts';
 import { endProcess, isAlive, markOf, type ProcessRecord } from './process-mark.ts';
 import { SERVICES } from './services.ts';
 import { readStackFile } from './stack-file.ts';
@@ -15,10 +15,10 @@ interface ChildrenFile {
 /** As long as the longest drain of a service. A store that takes longer has nothing left to save. */
 const ORPHAN_GRACE_MS = 25_000;
 
-const pathOf = (places: Places) => join(places.state, 'children.json');
+const pathOf = (places: StackPaths) => join(places.state, 'children.json');
 
 /** Keeps `children.json` up to date with the processes that this process owns. */
-export function openChildrenFile(places: Places): { set(name: string, pid: number | null): void; close(): void } {
+export function openChildrenFile(places: StackPaths): { set(name: string, pid: number | null): void; close(): void } {
   const owner = { name: 'owner', pid: process.pid, mark: markOf(process.pid) ?? '' };
   const children = new Map<string, ProcessRecord>();
   return {
@@ -36,12 +36,12 @@ export function openChildrenFile(places: Places): { set(name: string, pid: numbe
 }
 
 /** Processes that still run although their supervisor is dead, oldest first. None while the supervisor lives. */
-export function findOrphans(places: Places): ProcessRecord[] {
+export function findOrphans(places: StackPaths): ProcessRecord[] {
   return orphansIn(peekAt(places));
 }
 
 /** Reads the record without changing it. Null also when it cannot be read; a start reports and repairs that. */
-function peekAt(places: Places): ChildrenFile | null {
+function peekAt(places: StackPaths): ChildrenFile | null {
   try {
     return readJsonFile(pathOf(places)) as ChildrenFile | null;
   } catch {
@@ -52,7 +52,7 @@ function peekAt(places: Places): ChildrenFile | null {
 const orphansIn = (file: ChildrenFile | null): ProcessRecord[] =>
   file === null || isAlive(file.owner) ? [] : file.children.filter(isAlive);
 
-function peekAtProcesses(places: Places): Record<string, number> {
+function peekAtProcesses(places: StackPaths): Record<string, number> {
   try {
     return readStackFile(places)?.processes ?? {};
   } catch {
@@ -61,7 +61,7 @@ function peekAtProcesses(places: Places): Record<string, number> {
 }
 
 /** Process ids from the stack file. Without marks they may belong to other processes, so a person must decide. */
-function survivorsOf(places: Places): string {
+function survivorsOf(places: StackPaths): string {
   const recorded = Object.entries(peekAtProcesses(places));
   const living = recorded.filter(([, pid]) => pid > 0 && markOf(pid) !== null);
   if (living.length === 0) return '';
@@ -74,9 +74,9 @@ function survivorsOf(places: Places): string {
  * @param say called when the record cannot be read. It is then moved aside, and nothing is ended
  * @returns the names of the ended processes
  */
-export async function endOrphans(places: Places, say: (line: string) => void = () => {}): Promise<string[]> {
+export async function endOrphans(places: StackPaths, say: (line: string) => void = () => {}): Promise<string[]> {
   const aside = (line: string) => say(line + survivorsOf(places));
-  const file = readDispensableFile(pathOf(places), aside) as ChildrenFile | null;
+  const file = readOptionalFile(pathOf(places), aside) as ChildrenFile | null;
   if (file === null || isAlive(file.owner)) return [];
   const orphans = orphansIn(file);
   const isService = (record: ProcessRecord) => SERVICES.some((service) => service.name === record.name);
@@ -87,7 +87,7 @@ export async function endOrphans(places: Places, say: (line: string) => void = (
 }
 
 /** Ends and removes what killed earlier runs have left in the folders under `parent`. */
-export async function sweepStacks(placesOfFolder: (folder: string) => Places, parent: string): Promise<void> {
+export async function sweepStacks(placesOfFolder: (folder: string) => StackPaths, parent: string): Promise<void> {
   let folders: string[];
   try {
     folders = readdirSync(parent, { withFileTypes: true }).flatMap((entry) =>

@@ -4,7 +4,7 @@ import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { answersOk } from './http-probe.ts';
 import type { ProcessSpec } from './keeper.ts';
-import { logFileOf, type Places } from './places.ts';
+import { logFileOf, type StackPaths } from './paths.ts';
 import { writePrivateFile } from './private-file.ts';
 import type { Secrets } from './secrets.ts';
 import { storeEnvironment } from './store-environment.ts';
@@ -126,7 +126,7 @@ function accountEnvironment(secrets: Secrets): Record<string, string> {
 }
 
 /** ClickHouse on loopback: the npm package's library with its real HTTP listener, and production's accounts. */
-export function clickhouseSpec(places: Places, { port, secrets }: { port: number; secrets: Secrets }): ProcessSpec {
+export function clickhouseSpec(places: StackPaths, { port, secrets }: { port: number; secrets: Secrets }): ProcessSpec {
   const folder = join(places.state, 'data', 'clickhouse');
   const etc = join(places.state, 'etc', 'clickhouse');
   for (const folder of ['users.d', 'config.d']) mkdirSync(join(etc, folder), { recursive: true });

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it, onTestFinished } from 'vitest';
 import { OPERATED } from './commands/run.ts';
-import { CHECKOUT } from './places.ts';
+import { CHECKOUT } from './paths.ts';
 
 const RUBBISH = ['--rubbish', '--yes=no', 'rub bish'] as const;
 const { scripts } = JSON.parse(readFileSync(join(CHECKOUT, 'package.json'), 'utf8')) as {

@@ -1,6 +1,6 @@
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
-import type { Places } from './places.ts';
+import type { StackPaths } from './paths.ts';
 import { readJsonFile, writePrivateFile } from './private-file.ts';
 import { findSupervisor } from './supervisor.ts';
 
@@ -28,14 +28,14 @@ export interface Condition {
 /**
  * `processes.json`. Only the supervisor writes it, so that its many writes do not conflict with those of `stack.json`.
  */
-const pathOf = (places: Places) => join(places.state, 'processes.json');
+const pathOf = (places: StackPaths) => join(places.state, 'processes.json');
 
 /** Replaces the record of all processes, mode 0600. */
-export function writeConditions(places: Places, conditions: readonly Condition[]): void {
+export function writeConditions(places: StackPaths, conditions: readonly Condition[]): void {
   writePrivateFile(pathOf(places), `${JSON.stringify(conditions, null, 2)}\n`);
 }
 
-export function removeConditions(places: Places): void {
+export function removeConditions(places: StackPaths): void {
   rmSync(pathOf(places), { force: true });
 }
 
@@ -43,7 +43,7 @@ export function removeConditions(places: Places): void {
  * What the living supervisor of this checkout knows of its processes, in the order of their start; null when there is
  * no supervisor.
  */
-export function readConditions(places: Places): Condition[] | null {
+export function readConditions(places: StackPaths): Condition[] | null {
   return findSupervisor(places) === null
     ? null
     : ((readJsonFile(pathOf(places), '`npm run down`, then `npm run up` writes it anew') ?? []) as Condition[]);

@@ -4,7 +4,7 @@ import { openRedisDatabase, type RedisDatabase } from '@playline/testkit';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { EXIT } from './command-table.mjs';
 import { openIdentities } from './deployment.ts';
-import { testPlaces } from './test/places.ts';
+import { testStackPaths } from './test/paths.ts';
 
 let redis: RedisDatabase;
 beforeAll(async () => {
@@ -14,7 +14,7 @@ afterAll(() => redis.close());
 
 /** Opens the identities of an empty Redis with an operator that fails in this way. */
 function openWith(exitCode: number, words: string) {
-  const places = testPlaces();
+  const places = testStackPaths();
   const main = join(places.state, 'services/operator/src/main.ts');
   mkdirSync(dirname(main), { recursive: true });
   writeFileSync(main, `process.stderr.write(${JSON.stringify(words)}); process.exitCode = ${exitCode};`);

@@ -1,9 +1,9 @@
 import { join } from 'node:path';
 import { CommandError, runCommand } from './command.ts';
 import { EXIT } from './command-table.mjs';
-import { logFileOf, type Places } from './places.ts';
+import { logFileOf, type StackPaths } from './paths.ts';
 import { readJsonFile, writePrivateFile } from './private-file.ts';
-import { askRedisOnce } from './redis.ts';
+import { queryRedisOnce } from './redis.ts';
 import { environmentWithoutStores } from './services.ts';
 import type { KeyPair } from './stack-file.ts';
 
@@ -14,7 +14,7 @@ type Env = Record<string, string | undefined>;
  * @throws Error naming the command, with the last lines of its output
  */
 async function runMain(
-  places: Places,
+  places: StackPaths,
   { main, args = [], env, log }: { main: string; args?: string[]; env: Env; log: string },
 ): Promise<string> {
   const environment = { ...environmentWithoutStores(), ...env };
@@ -27,17 +27,17 @@ async function runMain(
 }
 
 /** Creates the topics and registers the schemas; safe to repeat. */
-export async function deployKafka(places: Places, env: Env): Promise<void> {
+export async function deployKafka(places: StackPaths, env: Env): Promise<void> {
   await runMain(places, { main: 'infra/kafka/main.ts', env, log: 'deploy-kafka' });
 }
 
 /** Applies the SQL; safe to repeat. Needs the operator's account in `env`. */
-export async function deployClickHouse(places: Places, env: Env): Promise<void> {
+export async function deployClickHouse(places: StackPaths, env: Env): Promise<void> {
   await runMain(places, { main: 'infra/clickhouse/main.ts', env, log: 'deploy-clickhouse' });
 }
 
 /** Runs a command of the operator. @returns its standard output @throws Error with the last lines of its output */
-export function runOperator(places: Places, { args, env }: { args: string[]; env: Env }): Promise<string> {
+export function runOperator(places: StackPaths, { args, env }: { args: string[]; env: Env }): Promise<string> {
   return runMain(places, { main: 'services/operator/src/main.ts', args, env, log: 'operator' });
 }
 
@@ -48,7 +48,10 @@ const DEFAULT_KEY_PREFIX = 'svcapik';
 const NO_KEYS: KeyPair = { publishable: '', secret: '' };
 export type DemoKeys = Record<(typeof ENVIRONMENTS)[number], KeyPair>;
 
-async function mintKey(places: Places, { environment, kind, env }: { environment: string; kind: string; env: Env }) {
+async function mintKey(
+  places: StackPaths,
+  { environment, kind, env }: { environment: string; kind: string; env: Env },
+) {
   // A set-up that died half-way has left a key whose text is lost, so it is replaced.
   const args = ['keys', 'create', '--environment', environment, '--kind', kind, '--replace', '--json'];
   const output = await runOperator(places, { args, env });
@@ -58,18 +61,18 @@ async function mintKey(places: Places, { environment, kind, env }: { environment
 }
 
 /** File of the demo keys. The operator's key commands write it too. */
-export const demoKeysPath = (places: Places): string => join(places.state, 'keys.json');
+export const demoKeysPath = (places: StackPaths): string => join(places.state, 'keys.json');
 
 /** The demo project's keys as they are now; null before the first start. */
-export function readDemoKeys(places: Places): DemoKeys | null {
+export function readDemoKeys(places: StackPaths): DemoKeys | null {
   return readJsonFile(demoKeysPath(places)) as DemoKeys | null;
 }
 
 /** File with the TOPIC_PREFIX of this data. Keys of one log are unknown on the log of another prefix. */
-const topicsPath = (places: Places) => join(places.state, 'topics.json');
+const topicsPath = (places: StackPaths) => join(places.state, 'topics.json');
 
 /** @throws Error when the data of this stack belongs to topics of another TOPIC_PREFIX */
-export function assertSameTopics(places: Places, env: Env): void {
+export function assertSameTopics(places: StackPaths, env: Env): void {
   const made = readJsonFile(topicsPath(places)) as { prefix: string } | null;
   const prefix = env.TOPIC_PREFIX ?? '';
   if (readDemoKeys(places) === null || (made?.prefix ?? '') === prefix) return;
@@ -88,7 +91,7 @@ function isSpent(key: string, prefix: string): boolean {
  * revoked, or that does not fit the current settings, is created again, because the stack's own proofs need all four.
  * Needs Redis and the topics.
  */
-export async function loadDemoKeys(places: Places, env: Env): Promise<DemoKeys> {
+export async function loadDemoKeys(places: StackPaths, env: Env): Promise<DemoKeys> {
   const settings: Env = { ...process.env, ...env };
   const kept = readDemoKeys(places);
   const keys: DemoKeys = kept ?? { production: { ...NO_KEYS }, development: { ...NO_KEYS } };
@@ -109,7 +112,7 @@ export async function loadDemoKeys(places: Places, env: Env): Promise<DemoKeys> 
 const EPOCH = 'identity:epoch';
 
 const hasEpoch = (url: string): Promise<boolean> =>
-  askRedisOnce({ url }, async (client) => (await client.exists(EPOCH)) === 1);
+  queryRedisOnce({ url }, async (client) => (await client.exists(EPOCH)) === 1);
 
 /**
  * Creates the epoch of the identity graph if there has never been one. Needs Redis, the topics and the tables.
@@ -117,7 +120,7 @@ const hasEpoch = (url: string): Promise<boolean> =>
  * @throws Error of any other failure
  */
 export async function openIdentities(
-  places: Places,
+  places: StackPaths,
   { env, redis }: { env: Env; redis: { url: string } },
 ): Promise<'there' | 'lost'> {
   if (await hasEpoch(redis.url)) return 'there';

@@ -3,12 +3,12 @@ import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { withoutAddresses } from './command.ts';
-import { examine, judgeAmount, parseAvailableMemory, parseRedisVersion } from './commands/doctor.ts';
+import { checkAmount, examine, parseAvailableMemory, parseRedisVersion } from './commands/doctor.ts';
 import { summarise } from './commands/test.ts';
 import { parseJavaMajor } from './java.ts';
 import { installLine } from './machine.ts';
 import { freePorts } from './ports.ts';
-import { testPlaces } from './test/places.ts';
+import { testStackPaths } from './test/paths.ts';
 
 test('every finding that is not good says how to mend it', async () => {
   const [port = 0] = await freePorts(1);
@@ -16,15 +16,15 @@ test('every finding that is not good says how to mend it', async () => {
   await new Promise<void>((done) => server.listen(port, '127.0.0.1', done));
   onTestFinished(() => void server.close());
   const environment = { PLAYLINE_KAFKA_PORT: String(port), PLAYLINE_REDIS_PORT: 'eleven' };
-  const findings = await examine(testPlaces(), { environment, isRunning: false });
+  const findings = await examine(testStackPaths(), { environment, isRunning: false });
   const bad = findings.filter((finding) => finding.level === 'bad').map((finding) => finding.what);
   expect(bad).toContain(`port ${port} for kafka is taken`);
   expect(bad).toContainEqual(expect.stringContaining('PLAYLINE_REDIS_PORT'));
-  for (const finding of findings) if (finding.level !== 'good') expect(finding.mend).toBeTruthy();
+  for (const finding of findings) if (finding.level !== 'good') expect(finding.fix).toBeTruthy();
 });
 
 test('every disk with data is checked, also one behind a symbolic link', async () => {
-  const places = testPlaces();
+  const places = testStackPaths();
   const elsewhere = mkdtempSync('/dev/shm/playline-disk-');
   onTestFinished(() => rmSync(elsewhere, { recursive: true }));
   mkdirSync(join(places.state, 'data'), { recursive: true });
@@ -42,8 +42,8 @@ test('every disk with data is checked, also one behind a symbolic link', async (
 
 test('too little memory or disk is reported with the present and the required amount', () => {
   const need = { need: 2 * 1024 ** 3, mend: 'make room' };
-  expect(judgeAmount('disk', 3 * 1024 ** 3, need).level).toBe('good');
-  expect(judgeAmount('disk', 1024 ** 3, need)).toEqual({
+  expect(checkAmount('disk', 3 * 1024 ** 3, need).level).toBe('good');
+  expect(checkAmount('disk', 1024 ** 3, need)).toEqual({
     level: 'bad',
     what: 'disk: 1.0 GB free, 2.0 GB needed',
     mend: 'make room',

@@ -4,10 +4,10 @@ import { until } from '@playline/testkit';
 import { expect, onTestFinished, test } from 'vitest';
 import { writePrivateFile } from './private-file.ts';
 import { openFileWatch } from './stack.ts';
-import { testPlaces } from './test/places.ts';
+import { testStackPaths } from './test/paths.ts';
 
 test('a replaced file is reported, also when it was replaced before the first check or did not exist yet', async () => {
-  const path = join(testPlaces().state, 'keys.json');
+  const path = join(testStackPaths().state, 'keys.json');
   let told = 0;
   const watch = openFileWatch(path, () => {
     told++;

@@ -16,7 +16,7 @@ interface Readiness {
   reasons?: Record<string, string>;
 }
 
-async function askReadiness(admin: string): Promise<{ isReady: boolean; readiness: Readiness }> {
+async function fetchReadiness(admin: string): Promise<{ isReady: boolean; readiness: Readiness }> {
   const options = { headers: { connection: 'close' }, signal: AbortSignal.timeout(ANSWER_MS) };
   const response = await fetch(`${admin}/readyz`, options);
   return { isReady: response.ok, readiness: (await response.json()) as Readiness };
@@ -27,14 +27,14 @@ const toSentence = (names: readonly string[] = [], { reasons = {} }: Readiness) 
 
 /** @throws Error naming what a service lacks, and why */
 export async function assertReady(admin: string): Promise<boolean> {
-  const { isReady, readiness } = await askReadiness(admin);
+  const { isReady, readiness } = await fetchReadiness(admin);
   if (isReady) return true;
   throw new Error(`not ready: ${toSentence(readiness.notReady, readiness)}`);
 }
 
 /** What a ready service cannot do, and why; null when it can do everything. @throws Error as `assertReady` does */
-export async function askDegraded(admin: string): Promise<string | null> {
-  const { isReady, readiness } = await askReadiness(admin);
+export async function readDegraded(admin: string): Promise<string | null> {
+  const { isReady, readiness } = await fetchReadiness(admin);
   if (!isReady) throw new Error(`not ready: ${toSentence(readiness.notReady, readiness)}`);
   return readiness.degraded === undefined ? null : toSentence(readiness.degraded, readiness);
 }

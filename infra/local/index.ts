@@ -4,7 +4,7 @@ export { acceptsRecords } from './kafka.ts';
 export { setScramPassword } from './kafka-security.ts';
 export type { Death } from './keeper.ts';
 export { findMissingParts, installLine } from './machine.ts';
-export { CHECKOUT, type Places, placesOf } from './places.ts';
+export { CHECKOUT, type StackPaths, stackPathsOf } from './paths.ts';
 export { claimPorts, freePorts } from './ports.ts';
 export { proveRoundTrip } from './proof.ts';
 export { loadSecrets } from './secrets.ts';

@@ -2,21 +2,21 @@ import { createHash } from 'node:crypto';
 import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { findProgram, runCommand } from './command.ts';
-import { logFileOf, type Places } from './places.ts';
+import { logFileOf, type StackPaths } from './paths.ts';
 
 const POM = join(import.meta.dirname, 'jars', 'pom.xml');
 
-export const jarFolderOf = (places: Places) => ({
+export const jarFolderOf = (places: StackPaths) => ({
   kafka: join(places.provisions, 'kafka', 'lib'),
   registry: join(places.provisions, 'registry'),
 });
 
-function stampOf(places: Places): { path: string; text: string } {
+function stampOf(places: StackPaths): { path: string; text: string } {
   const text = createHash('sha256').update(readFileSync(POM)).digest('hex');
   return { path: join(places.provisions, 'kafka', 'jars.stamp'), text };
 }
 
-export function areJarsThere(places: Places): boolean {
+export function areJarsThere(places: StackPaths): boolean {
   const stamp = stampOf(places);
   return existsSync(stamp.path) && readFileSync(stamp.path, 'utf8') === stamp.text;
 }
@@ -34,7 +34,7 @@ export function classPathOf(folder: string): string {
  * Fetches the jars of Kafka and the registry with Maven into the provisions: about 190 MB. Maven's settings of the
  * machine hold; its local repository stays in the checkout and is removed when the jars are in place.
  */
-export async function fetchJars(places: Places): Promise<void> {
+export async function fetchJars(places: StackPaths): Promise<void> {
   const maven = findProgram('mvn');
   if (maven === null) throw new Error('Maven is needed to fetch the jars of Kafka and the schema registry');
   const target = join(places.provisions, `jars.${process.pid}.new`);

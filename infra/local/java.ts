@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 import { existsSync, mkdirSync, readdirSync, renameSync, rmSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { findProgram } from './command.ts';
-import type { Places } from './places.ts';
+import type { StackPaths } from './paths.ts';
 import { markOf } from './process-mark.ts';
 
 /** Required by Kafka 4 and the registry. */
@@ -57,7 +57,7 @@ function removeAbandonedDrafts(folder: string): void {
  * @param options.writes false for a process that only uses an existing archive
  */
 export function classArchiveOf(
-  places: Places,
+  places: StackPaths,
   { name, java, classPath, writes = true }: { name: string; java: Java; classPath: string; writes?: boolean },
 ): ClassArchive {
   const bound = createHash('sha256').update(`${java.program} ${java.version} ${classPath}`).digest('hex').slice(0, 16);

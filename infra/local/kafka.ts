@@ -2,13 +2,13 @@ import { randomBytes } from 'node:crypto';
 import { cpSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Kafka, logLevel } from 'kafkajs';
-import { mendKafkaTimer } from '../kafka/timer.ts';
+import { patchKafkaTimer } from '../kafka/timer.ts';
 import { runCommand } from './command.ts';
 import { classPathOf, jarFolderOf } from './jars.ts';
 import { classArchiveOf, type Java } from './java.ts';
 import { SECURED_LISTENER, securedListenerSettings, setScramPassword } from './kafka-security.ts';
 import type { ProcessSpec } from './keeper.ts';
-import { logFileOf, type Places } from './places.ts';
+import { logFileOf, type StackPaths } from './paths.ts';
 import { writePrivateFile } from './private-file.ts';
 import type { StackSecurity } from './security.ts';
 import { storeEnvironment } from './store-environment.ts';
@@ -51,10 +51,10 @@ export interface KafkaMember {
   /** Counts from 1. */
   id: number;
   /** Number of brokers in the cluster. */
-  of: number;
+  clusterSize: number;
 }
 
-const ALONE: KafkaMember = { id: 1, of: 1 };
+const SINGLE_BROKER: KafkaMember = { id: 1, clusterSize: 1 };
 
 /** `kafka` for the first broker, `kafka-2` for the second. */
 export const brokerName = (id: number): string => (id === 1 ? 'kafka' : `kafka-${id}`);
@@ -90,7 +90,7 @@ function listenersOf({ kafka, controller, front, secured }: KafkaPorts, { id }: 
  * Settings that differ in a cluster of several brokers: Kafka's own topics have three replicas, and time-outs are short
  * for tests.
  */
-function clusterSettingsOf({ id, of }: KafkaMember): Record<string, string | number> {
+function clusterSettingsOf({ id, clusterSize: of }: KafkaMember): Record<string, string | number> {
   if (of === 1) return {};
   const [replicas, inSync] = [Math.min(3, of), Math.min(2, of)];
   return {
@@ -114,7 +114,7 @@ function clusterSettingsOf({ id, of }: KafkaMember): Record<string, string | num
 /** A broker of a cluster has a handful of partitions and shares the machine with the others. */
 const MEMBER_HEAP = ['-Xms160m', '-Xmx160m'];
 
-function jvmFlagsOf({ of }: KafkaMember): string[] {
+function jvmFlagsOf({ clusterSize: of }: KafkaMember): string[] {
   return of === 1 ? JVM_FLAGS : [...MEMBER_HEAP, ...JVM_FLAGS.filter((flag) => !/^-Xm[sx]/.test(flag))];
 }
 
@@ -186,14 +186,14 @@ function writeSettings(path: string, settings: Record<string, string | number | 
 const log4jFlag = `-Dlog4j2.configurationFile=${join(import.meta.dirname, 'jars', 'log4j2.properties')}`;
 
 /** A formatted, empty data folder in the provisions. New stacks start with a copy of it, which saves a Java start. */
-async function formattedFolder(places: Places, java: Java, classPath: string): Promise<string> {
+async function formattedFolder(places: StackPaths, java: Java, classPath: string): Promise<string> {
   const formatted = join(places.provisions, 'kafka', 'formatted');
   if (existsSync(join(formatted, 'meta.properties'))) return formatted;
   const draft = `${formatted}.${process.pid}.new`;
   rmSync(draft, { recursive: true, force: true });
   mkdirSync(draft, { recursive: true });
   const settings = `${draft}.properties`;
-  writeSettings(settings, settingsOf({ kafka: 9092, controller: 9093 }, draft, ALONE));
+  writeSettings(settings, settingsOf({ kafka: 9092, controller: 9093 }, draft, SINGLE_BROKER));
   const args = ['-XX:TieredStopAtLevel=1', log4jFlag, '-cp', classPath, 'kafka.tools.StorageTool', 'format'];
   await runCommand(java.program, [...args, '-t', CLUSTER_ID, '-c', settings], {
     folder: draft,
@@ -222,7 +222,7 @@ function claimFolder(dataFolder: string, { id }: KafkaMember): void {
  * metadata requests but refuses records.
  */
 export async function acceptsRecords(broker: string): Promise<boolean> {
-  mendKafkaTimer();
+  patchKafkaTimer();
   const client = new Kafka({
     clientId: 'playline-probe',
     brokers: [broker],
@@ -250,10 +250,10 @@ export async function acceptsRecords(broker: string): Promise<boolean> {
 
 /** A broker on loopback, from the published jars. It is its own controller, or the first of several is. */
 export async function kafkaSpec(
-  places: Places,
+  places: StackPaths,
   options: { java: Java; ports: KafkaPorts; member?: KafkaMember; security?: StackSecurity | null },
 ): Promise<ProcessSpec> {
-  const { java, ports, member = ALONE, security = null } = options;
+  const { java, ports, member = SINGLE_BROKER, security = null } = options;
   const name = brokerName(member.id);
   const folder = join(places.state, 'data', name);
   const dataFolder = join(folder, 'data');
@@ -268,7 +268,7 @@ export async function kafkaSpec(
   const secured = security === null ? {} : securedListenerSettings(names, { folder: etc, security });
   writeSettings(settings, { ...settingsOf(ports, dataFolder, member), ...secured });
   // Brokers that end at the same time would overwrite each other's archive.
-  const archive = classArchiveOf(places, { name: 'kafka', java, classPath, writes: member.of === 1 });
+  const archive = classArchiveOf(places, { name: 'kafka', java, classPath, writes: member.clusterSize === 1 });
   const broker = `127.0.0.1:${ports.kafka}`;
   return {
     name,

@@ -13,13 +13,13 @@ import {
   restartDelayMs,
   type Silence,
 } from './keeper.ts';
-import { logFileOf, type Places } from './places.ts';
+import { logFileOf, type StackPaths } from './paths.ts';
 import { markOf } from './process-mark.ts';
-import { testPlaces } from './test/places.ts';
+import { testStackPaths } from './test/paths.ts';
 
 /** A kept Node process that runs `script`, and the events of its keeper. */
 function keep(script: string, changes: Partial<ProcessSpec> = {}, timerSlackMs?: number) {
-  const places = testPlaces();
+  const places = testStackPaths();
   const pids: (number | null)[] = [];
   const deaths: Death[] = [];
   const recoveries: string[] = [];
@@ -73,7 +73,7 @@ test('the wait before a restart doubles with each death in a row, up to five sec
 });
 
 test('a death is reported with the last lines of the process that died, not of an earlier one', async () => {
-  const places = testPlaces();
+  const places = testStackPaths();
   const startsFile = join(places.state, 'starts');
   // Each process prints a number, becomes ready, and ends on request.
   const script = `
@@ -91,7 +91,7 @@ test('a death is reported with the last lines of the process that died, not of a
     process.kill(pids.at(-1) ?? 0, 'SIGUSR2');
     await until('its death', () => deaths.length === round);
   }
-  expect(deaths.map((death) => death.how)).toEqual(['exit code 7', 'exit code 7']);
+  expect(deaths.map((death) => death.cause)).toEqual(['exit code 7', 'exit code 7']);
   expect(deaths[1]?.lastLines).toContain('process number 2');
   expect(deaths[1]?.lastLines).not.toContain('process number 1');
 });
@@ -140,7 +140,7 @@ test('a process that does not answer in time fails the start and stays until it 
 });
 
 /** A program that writes a file when it has started, and one when it is asked to end. */
-function drainingIn({ state }: Places) {
+function drainingIn({ state }: StackPaths) {
   const [started, drained] = [join(state, 'started'), join(state, 'drained')];
   const script = `
     const fs = require('node:fs');
@@ -151,7 +151,7 @@ function drainingIn({ state }: Places) {
 }
 
 test('stop lets a process drain, and kills it only after its deadline', async () => {
-  const places = testPlaces();
+  const places = testStackPaths();
   const { script, started, drained } = drainingIn(places);
   let cleanEnds = 0;
   const onCleanEnd = () => {
@@ -175,8 +175,8 @@ test('stop lets a process drain, and kills it only after its deadline', async ()
 });
 
 test('a stop at once kills a process, unless something is to be done at its clean end', async () => {
-  const killed = drainingIn(testPlaces());
-  const ended = drainingIn(testPlaces());
+  const killed = drainingIn(testStackPaths());
+  const ended = drainingIn(testStackPaths());
   let cleanEnds = 0;
   const keepers = [
     keep(killed.script, { isReady: async () => existsSync(killed.started) }),
@@ -184,7 +184,7 @@ test('a stop at once kills a process, unless something is to be done at its clea
   ];
   for (const { keeper } of keepers) {
     await keeper.whenReady();
-    await keeper.stop({ atOnce: true });
+    await keeper.stop({ immediately: true });
   }
   expect(keepers.map(({ pids }) => markOf(pids[0] ?? 0))).toEqual([null, null]);
   expect([existsSync(killed.drained), existsSync(ended.drained), cleanEnds]).toEqual([false, true, 1]);
@@ -202,7 +202,7 @@ test('a stop during the wait before a restart prevents the restart', async () =>
 });
 
 test('a log that has grown too large is moved aside when its process starts', async () => {
-  const places = testPlaces();
+  const places = testStackPaths();
   const logFile = join(places.state, 'large.log');
   writeFileSync(logFile, Buffer.alloc(11 * 1024 * 1024, 'x'));
   const { keeper } = keep(FOREVER, { logFile });
@@ -253,7 +253,7 @@ test('a process that was not ready in time is still watched: it is reported when
 });
 
 test('a process can be restarted although its folder was emptied meanwhile', async () => {
-  const folder = join(testPlaces().state, 'data');
+  const folder = join(testStackPaths().state, 'data');
   const { keeper, pids, recoveries } = keep(FOREVER, { folder });
   await keeper.whenReady();
   rmSync(folder, { recursive: true });
@@ -262,7 +262,7 @@ test('a process can be restarted although its folder was emptied meanwhile', asy
 });
 
 test('the arguments of a process are asked anew for each start', async () => {
-  const places = testPlaces();
+  const places = testStackPaths();
   const [logFile, starts] = [logFileOf(places, 'asked'), [1, 2]];
   const args = () => ['-e', `console.log('start ${starts.shift()}'); ${FOREVER}`];
   const { keeper, pids } = keep('', { logFile, args });
@@ -277,7 +277,7 @@ const SLACK = '/proc/self/timerslack_ns';
 test('a process and its children have the timer slack that they are given, and nobody else has it', async () => {
   const before = readFileSync(SLACK, 'utf8');
   const script = `console.log(require('node:child_process').execFileSync('cat', ['${SLACK}'], { encoding: 'utf8' })); ${FOREVER}`;
-  const places = testPlaces();
+  const places = testStackPaths();
   const slackOf = async (timerSlackMs?: number) => {
     const logFile = logFileOf(places, `slack-${timerSlackMs}`);
     keep(script, { logFile }, timerSlackMs);

@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { closeSync, fstatSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import type { Condition } from './condition.ts';
-import { lastWordsOf, openLog, tailOf } from './logs.ts';
+import { lastMessageOf, openLog, tailOf } from './logs.ts';
 import { watchReadiness } from './readiness-watch.ts';
 
 /** How to start one process of the stack, how to tell that it serves, and how to stop it. */
@@ -31,7 +31,7 @@ export interface ProcessSpec {
 export interface Death {
   name: string;
   /** `exit code 1` or `signal SIGKILL` */
-  how: string;
+  cause: string;
   /** The last lines in its log since it was started. */
   lastLines: string;
   restartInMs: number;
@@ -68,7 +68,7 @@ export class NotReadyError extends Error {
 
 export interface StopOptions {
   /** True for a process whose data nobody needs any more: it is killed, unless something is to be done at its clean end. */
-  readonly atOnce?: boolean;
+  readonly immediately?: boolean;
 }
 
 /** Keeps one process alive. */
@@ -182,7 +182,7 @@ class KeptProcess implements Keeper {
     this.deaths += 1;
     const lastLines = tailOf(this.spec.logFile, logStart);
     this.note({ pid: null, isSilent: false, sinceAt: new Date().toISOString() });
-    this.noteFault('ended', `${how}: ${lastWordsOf(this.spec.logFile, logStart)}`);
+    this.noteFault('ended', `${how}: ${lastMessageOf(this.spec.logFile, logStart)}`);
     if (!this.isStarted) {
       // A restart does not help a process that never served. The whole start has failed.
       this.firstReady.reject(new Error(`${this.name} ended before it was ready (${how})${quoted(lastLines)}`));
@@ -193,7 +193,7 @@ class KeptProcess implements Keeper {
       this.restarts += 1;
       this.start();
     }, restartInMs);
-    this.events.onDeath({ name: this.name, how, lastLines, restartInMs });
+    this.events.onDeath({ name: this.name, cause: how, lastLines, restartInMs });
   }
 
   private watch(child: ChildProcess): void {
@@ -240,7 +240,7 @@ class KeptProcess implements Keeper {
     return new NotReadyError(words, reason);
   }
 
-  async stop({ atOnce = false }: StopOptions = {}): Promise<void> {
+  async stop({ immediately: atOnce = false }: StopOptions = {}): Promise<void> {
     this.isStopping = true;
     clearTimeout(this.timer);
     this.note({ state: 'stopped', reason: null });

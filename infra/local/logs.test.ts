@@ -1,14 +1,14 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { lastWordsOf } from './logs.ts';
-import { testPlaces } from './test/places.ts';
+import { lastMessageOf } from './logs.ts';
+import { testStackPaths } from './test/paths.ts';
 
 /** The last words in a log with these lines. */
 function lastWords(lines: readonly string[], from = 0): string {
-  const path = join(testPlaces().state, 'some.log');
+  const path = join(testStackPaths().state, 'some.log');
   writeFileSync(path, `${lines.join('\n')}\n`);
-  return lastWordsOf(path, from);
+  return lastMessageOf(path, from);
 }
 
 /** As many stack frames as a broker prints below an exception: more than a screen shows. */

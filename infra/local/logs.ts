@@ -18,7 +18,7 @@ export function openLog(path: string): number {
 }
 
 /** About one line of a screen. */
-const WORDS_MAX = 200;
+const MESSAGE_CHARACTERS_MAX = 200;
 /** Some hundred lines. Older ones are not reported. */
 const ERROR_BYTES = 64 * 1024;
 
@@ -27,7 +27,10 @@ function parseErrorLine(line: string): { at: string; what: string } | null {
   try {
     const { level, time, msg, error } = JSON.parse(line);
     if (level !== 'error' && level !== 'fatal') return null;
-    return { at: String(time), what: [msg, error?.message].filter(Boolean).join(': ').slice(0, WORDS_MAX) };
+    return {
+      at: String(time),
+      what: [msg, error?.message].filter(Boolean).join(': ').slice(0, MESSAGE_CHARACTERS_MAX),
+    };
   } catch {
     return null;
   }
@@ -48,7 +51,7 @@ const NO_SPACE = /No space left on device|ENOSPC/i;
  * The last message of a process, written at or after byte `from`: the last line that is not part of a stack trace. If
  * any of the last lines mentions a full disk, that is returned, because the lines after it are only consequences.
  */
-export function lastWordsOf(path: string, from = 0): string {
+export function lastMessageOf(path: string, from = 0): string {
   const lines = endOf(path, { from, bytesMax: ERROR_BYTES }).split('\n');
   const words = lines.filter((each) => !BELOW_FAULT.test(each)).slice(-TAIL_LINES);
   if (words.some((each) => NO_SPACE.test(each)))

@@ -3,7 +3,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { findProgram, runCommand } from './command.ts';
 import { areJarsThere } from './jars.ts';
 import { findJava, JAVA_MAJOR_MIN } from './java.ts';
-import { logFileOf, type Places } from './places.ts';
+import { logFileOf, type StackPaths } from './paths.ts';
 
 /** Something that the stack needs and this machine lacks. */
 export interface MissingPart {
@@ -13,7 +13,7 @@ export interface MissingPart {
 }
 
 /** Finds what is missing on this machine. Maven is needed only until the jars are installed. */
-export function findMissingParts(places: Places): MissingPart[] {
+export function findMissingParts(places: StackPaths): MissingPart[] {
   const missing: MissingPart[] = [];
   if (findJava() === null)
     missing.push({ what: `Java ${JAVA_MAJOR_MIN} or newer`, debian: 'default-jre-headless', brew: 'openjdk@21' });
@@ -94,7 +94,7 @@ function rootPrefix(): string[] | null {
  * @throws Error with the exact command when it cannot install by itself
  */
 export async function installMissingParts(
-  places: Places,
+  places: StackPaths,
   say: (line: string) => void,
   find: () => MissingPart[] = () => findMissingParts(places),
 ): Promise<void> {

@@ -1,9 +1,9 @@
 // Runs one command of the local stack. bootstrap.mjs has checked its arguments and provided Node 24 and the packages.
 import { join } from 'node:path';
 import { OPERATED } from './commands/run.ts';
-import { type Places, placesOf } from './places.ts';
+import { type StackPaths, stackPathsOf } from './paths.ts';
 
-type Command = (places: Places, args: readonly string[]) => Promise<number>;
+type Command = (places: StackPaths, args: readonly string[]) => Promise<number>;
 
 /**
  * Each command is loaded only when it is called. Most commands only pass their arguments on and need no client of any
@@ -32,12 +32,12 @@ for (const name of ['bench', 'fuzz', 'faults', 'attacks'] as const)
   COMMANDS[name] = async () => (await import('./commands/run.ts')).measure(name);
 
 // Node stores compiled code there, also for processes that inherit this environment. It saves a third of a start.
-process.env.NODE_COMPILE_CACHE ??= join(placesOf().provisions, 'compile-cache');
+process.env.NODE_COMPILE_CACHE ??= join(stackPathsOf().provisions, 'compile-cache');
 
 const [name = '', ...args] = process.argv.slice(2);
 try {
   const command = await COMMANDS[name]!();
-  process.exit(await command(placesOf(), args));
+  process.exit(await command(stackPathsOf(), args));
 } catch (error) {
   console.error(`\n${error instanceof Error ? error.message : error}`);
   process.exit(1);

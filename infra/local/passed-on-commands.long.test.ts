@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { OPERATED } from './commands/run.ts';
-import { CHECKOUT } from './places.ts';
+import { CHECKOUT } from './paths.ts';
 
 /** No addresses of a deployment, so that a command cannot work on anything. */
 const env = { PATH: process.env.PATH, HOME: tmpdir() };

@@ -4,13 +4,13 @@ import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { expect, onTestFinished, test } from 'vitest';
-import type { Places } from './places.ts';
+import type { StackPaths } from './paths.ts';
 import { claimPorts, FIRST_DRAWN_PORT, freePorts, isPortFree, portVariableOf } from './ports.ts';
-import { testPlaces } from './test/places.ts';
+import { testStackPaths } from './test/paths.ts';
 
 const NAMES = ['kafka', 'redis', 'event-writer-admin'];
 
-async function claim(places: Places, environment: Record<string, string> = {}) {
+async function claim(places: StackPaths, environment: Record<string, string> = {}) {
   const claimed = await claimPorts(NAMES, { places, environment });
   onTestFinished(() => claimed.guard.close());
   return claimed;
@@ -23,7 +23,7 @@ async function occupy(port: number): Promise<void> {
 }
 
 test('ports stay the same over restarts while they are free', async () => {
-  const places = testPlaces();
+  const places = testStackPaths();
   const first = await claim(places);
   first.guard.close();
   const { ports, moves } = await claim(places);
@@ -32,7 +32,7 @@ test('ports stay the same over restarts while they are free', async () => {
 });
 
 test('a port that another process has taken meanwhile is replaced, and the others stay', async () => {
-  const places = testPlaces();
+  const places = testStackPaths();
   const first = await claim(places);
   first.guard.close();
   await occupy(first.ports.redis ?? 0);
@@ -46,13 +46,13 @@ test('a port that another process has taken meanwhile is replaced, and the other
 });
 
 test('a stack takes another block when another stack has its block of ports', async () => {
-  const places = testPlaces();
+  const places = testStackPaths();
   const [one, two] = [await claim(places), await claim(places)];
   expect(new Set([...Object.values(one.ports), ...Object.values(two.ports)]).size).toBe(2 * NAMES.length);
 });
 
 test('a record of ports that cannot be read is set aside, and this is reported', async () => {
-  const places = testPlaces();
+  const places = testStackPaths();
   writeFileSync(join(places.state, 'ports.json'), '{ half');
   const { ports, moves } = await claim(places);
   expect(Object.keys(ports)).toEqual(NAMES);
@@ -60,7 +60,7 @@ test('a record of ports that cannot be read is set aside, and this is reported',
 });
 
 test('a stack whose whole block is taken reports it in one line', async () => {
-  const places = testPlaces();
+  const places = testStackPaths();
   const first = await claim(places);
   first.guard.close();
   const block = Math.min(...Object.values(first.ports)) - 1;
@@ -72,10 +72,10 @@ test('a stack whose whole block is taken reports it in one line', async () => {
 test("a port from the environment is used, and rejected with its variable's name when it is taken or invalid", async () => {
   const [port = 0] = await freePorts(1);
   const given = { [portVariableOf('event-writer-admin')]: String(port) };
-  expect((await claim(testPlaces(), given)).ports['event-writer-admin']).toBe(port);
+  expect((await claim(testStackPaths(), given)).ports['event-writer-admin']).toBe(port);
   await occupy(port);
-  await expect(claim(testPlaces(), given)).rejects.toThrow('PLAYLINE_EVENT_WRITER_ADMIN_PORT');
-  await expect(claim(testPlaces(), { PLAYLINE_KAFKA_PORT: '99999' })).rejects.toThrow('PLAYLINE_KAFKA_PORT');
+  await expect(claim(testStackPaths(), given)).rejects.toThrow('PLAYLINE_EVENT_WRITER_ADMIN_PORT');
+  await expect(claim(testStackPaths(), { PLAYLINE_KAFKA_PORT: '99999' })).rejects.toThrow('PLAYLINE_KAFKA_PORT');
 });
 
 test('free ports are different and free', async () => {

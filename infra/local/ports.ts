@@ -2,8 +2,8 @@ import { createHash, randomInt } from 'node:crypto';
 import { existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:net';
 import { join } from 'node:path';
-import { type Places, placesOf } from './places.ts';
-import { readDispensableFile, writePrivateFile } from './private-file.ts';
+import { type StackPaths, stackPathsOf } from './paths.ts';
+import { readOptionalFile, writePrivateFile } from './private-file.ts';
 
 const HOST = '127.0.0.1';
 /** Blocks are below 32768, where Linux begins to assign ports to outgoing connections. */
@@ -54,7 +54,7 @@ export async function isPortFree(port: number): Promise<boolean> {
 }
 
 /** An empty file for each drawn port, in a folder for each minute. In the checkout, where no other user can write. */
-const DRAWN_FOLDER = join(placesOf().provisions, 'drawn-ports');
+const DRAWN_FOLDER = join(stackPathsOf().provisions, 'drawn-ports');
 
 /** Draws a port; false when it was drawn a moment ago. Of two processes only one can make the file. */
 function draw(port: number): boolean {
@@ -113,7 +113,7 @@ interface Kept {
 }
 
 /** A stack owns a block of ports while it keeps the block's first port open, so two stacks never share a block. */
-async function claimBlock(places: Places, kept: Kept | null): Promise<{ first: number; guard: Server }> {
+async function claimBlock(places: StackPaths, kept: Kept | null): Promise<{ first: number; guard: Server }> {
   const wish = createHash('sha256').update(places.state).digest().readUInt32BE(0) % BLOCKS;
   const start = kept?.block ?? FIRST_PORT + wish * BLOCK_PORTS;
   for (let step = 0; step < BLOCKS; step++) {
@@ -131,11 +131,11 @@ async function claimBlock(places: Places, kept: Kept | null): Promise<{ first: n
  */
 export async function claimPorts(
   names: readonly string[],
-  { places, environment }: { places: Places; environment: Record<string, string | undefined> },
+  { places, environment }: { places: StackPaths; environment: Record<string, string | undefined> },
 ): Promise<ClaimedPorts> {
   const path = join(places.state, 'ports.json');
   const moves: string[] = [];
-  const last = readDispensableFile(path, (line) => moves.push(line)) as Kept | null;
+  const last = readOptionalFile(path, (line) => moves.push(line)) as Kept | null;
   const { first, guard } = await claimBlock(places, last);
   // A different block means that another stack has the old one with all its ports.
   const kept = last?.block === first ? last.ports : {};

@@ -32,7 +32,7 @@ export function readJsonFile(path: string, mend = 'put a copy back, or begin ane
  * absent.
  * @param say called with one sentence about that
  */
-export function readDispensableFile(path: string, say: (line: string) => void): unknown {
+export function readOptionalFile(path: string, say: (line: string) => void): unknown {
   try {
     return readJsonFile(path);
   } catch {

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
-import { askClickHouse } from '@playline/stores';
+import { sendStatement } from '@playline/stores';
 import { publishableKeyHeaderOf, type StackFile } from './stack-file.ts';
 
 /** Time for one message from Kafka to ClickHouse, including the joining of all consumer groups. */
@@ -32,7 +32,7 @@ async function postMessage(file: StackFile, messageId: string): Promise<void> {
 
 /** Counts the message's rows in the view that analysts use. @throws Error with ClickHouse's message */
 async function countRows(file: StackFile, messageId: string): Promise<number> {
-  const answer = await askClickHouse(file.clickhouse, {
+  const answer = await sendStatement(file.clickhouse, {
     body: 'SELECT count() FROM events_exact WHERE message_id = {id:UUID} FORMAT TSV',
     settings: { param_id: messageId, max_execution_time: '10' },
     deadlineMs: 15_000,

@@ -1,10 +1,10 @@
 // Fetches what the stores need while npm installs the packages: 25 s less for a first start. It runs before the
 // packages are there, so it and all that it imports use built-ins only.
-import { placesOf } from './places.ts';
+import { stackPathsOf } from './paths.ts';
 import { provideStores } from './provide.ts';
 
 try {
-  await provideStores(placesOf(), (line) => console.error(line));
+  await provideStores(stackPathsOf(), (line) => console.error(line));
 } catch {
   process.exitCode = 1;
 }

@@ -1,13 +1,13 @@
 import { areJarsThere, fetchJars } from './jars.ts';
 import { findJava, type Java } from './java.ts';
 import { installMissingParts } from './machine.ts';
-import type { Places } from './places.ts';
+import type { StackPaths } from './paths.ts';
 
 /**
  * Sees to everything a stack stands on: Java, Redis, the jars. Costs nothing when all is there.
  * @returns the Java to run the jars with
  */
-export async function provideStores(places: Places, say: (line: string) => void): Promise<Java> {
+export async function provideStores(places: StackPaths, say: (line: string) => void): Promise<Java> {
   await installMissingParts(places, say);
   if (!areJarsThere(places)) {
     say('fetching Kafka and the schema registry with Maven (about 200 MB)');

@@ -1,7 +1,7 @@
 import { createServer } from 'node:net';
 import { Kafka, logLevel } from 'kafkajs';
 import { expect, onTestFinished, test } from 'vitest';
-import { mendKafkaTimer } from '../kafka/timer.ts';
+import { patchKafkaTimer } from '../kafka/timer.ts';
 import { sentenceOf } from './readiness-watch.ts';
 
 test('a broker that accepts connections and never answers is reported with the time, without the name of a request', async () => {
@@ -9,7 +9,7 @@ test('a broker that accepts connections and never answers is reported with the t
   await new Promise<void>((done) => server.listen(0, '127.0.0.1', done));
   onTestFinished(() => void server.close());
   const { port } = server.address() as { port: number };
-  mendKafkaTimer();
+  patchKafkaTimer();
   const retry = { retries: 0 };
   const client = new Kafka({ brokers: [`127.0.0.1:${port}`], requestTimeout: 1000, retry, logLevel: logLevel.NOTHING });
   const admin = client.admin();

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { assertTakesWrites, openRedis, type Redis } from '@playline/stores/redis';
 import { findProgram } from './command.ts';
 import type { ProcessSpec } from './keeper.ts';
-import { logFileOf, type Places } from './places.ts';
+import { logFileOf, type StackPaths } from './paths.ts';
 import { writePrivateFile } from './private-file.ts';
 import type { Account, StackSecurity } from './security.ts';
 import { storeEnvironment } from './store-environment.ts';
@@ -24,7 +24,7 @@ export function redisAddress(
 const ANSWER_MS = 2_000;
 
 /** A request with a short time-out, for callers that repeat it. */
-const impatient = (url: string, ca: string | null): RedisQuestion => ({
+const withShortTimeouts = (url: string, ca: string | null): RedisQueryOptions => ({
   url,
   ca,
   connectMaxMs: 1000,
@@ -34,15 +34,15 @@ const impatient = (url: string, ca: string | null): RedisQuestion => ({
 /** @throws Error with Redis' message when it refuses the login or is loading */
 async function answersPing(url: string, ca: string | null): Promise<boolean> {
   // While Redis loads its file it answers with an error.
-  return askRedisOnce(impatient(url, ca), async (client) => (await client.ping()) === 'PONG');
+  return queryRedisOnce(withShortTimeouts(url, ca), async (client) => (await client.ping()) === 'PONG');
 }
 
 /**
  * Why a Redis that answers refuses writes, in its own words; null when it accepts them.
  * @throws Error when it does not answer
  */
-export async function askRedis(url: string, ca: string | null): Promise<string | null> {
-  return askRedisOnce(impatient(url, ca), async (client) => {
+export async function findWriteRefusal(url: string, ca: string | null): Promise<string | null> {
+  return queryRedisOnce(withShortTimeouts(url, ca), async (client) => {
     await client.ping();
     try {
       await assertTakesWrites(client);
@@ -54,7 +54,7 @@ export async function askRedis(url: string, ca: string | null): Promise<string |
 }
 
 /** Address of a Redis and time-outs of a request; absent ones are the client's defaults. */
-export interface RedisQuestion {
+export interface RedisQueryOptions {
   readonly url: string;
   /** The certificate authority to trust, for `rediss://`. */
   readonly ca?: string | null;
@@ -66,8 +66,8 @@ export interface RedisQuestion {
  * Connects, sends a request and disconnects. Does not wait for a Redis that is down.
  * @throws Error with the reason why it did not answer
  */
-export async function askRedisOnce<T>(
-  { url, ca = null, connectMaxMs, answerMaxMs }: RedisQuestion,
+export async function queryRedisOnce<T>(
+  { url, ca = null, connectMaxMs, answerMaxMs }: RedisQueryOptions,
   question: (client: Redis) => Promise<T>,
 ): Promise<T> {
   // After a broken connection the client's error only says that the connection is closed.
@@ -110,7 +110,7 @@ function securedLines(port: number, { caFile, server, redis }: StackSecurity): s
 
 /** The distribution's redis-server, on loopback with a password, a separate folder and the settings of infra/redis. */
 export function redisSpec(
-  places: Places,
+  places: StackPaths,
   options: { port: number; password: string; secured?: { port: number; security: StackSecurity } | null },
 ): ProcessSpec {
   const { port, password, secured = null } = options;

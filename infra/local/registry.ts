@@ -4,7 +4,7 @@ import { answersOk } from './http-probe.ts';
 import { jarFolderOf } from './jars.ts';
 import { classArchiveOf, type Java } from './java.ts';
 import type { ProcessSpec } from './keeper.ts';
-import { logFileOf, type Places } from './places.ts';
+import { logFileOf, type StackPaths } from './paths.ts';
 import { storeEnvironment } from './store-environment.ts';
 
 /** Path of its Confluent-compatible interface. */
@@ -21,7 +21,7 @@ export const REGISTRY_PROBE = `${CONFLUENT_PATH}/subjects`;
  * The schema registry on loopback. It keeps subjects and ids in a file, because stored records contain the ids, which
  * must never change.
  */
-export function registrySpec(places: Places, { java, port }: { java: Java; port: number }): ProcessSpec {
+export function registrySpec(places: StackPaths, { java, port }: { java: Java; port: number }): ProcessSpec {
   const program = jarFolderOf(places).registry;
   const runner = readdirSync(program).find((file) => file.endsWith('-runner.jar'));
   if (runner === undefined)

@@ -1,5 +1,5 @@
 import type { Death, Silence } from './keeper.ts';
-import { logFileOf, type Places } from './places.ts';
+import { logFileOf, type StackPaths } from './paths.ts';
 import { type DemoChain, publishableKeyHeaderOf, type StackFile } from './stack-file.ts';
 
 /** Prints progress with the seconds since the first line. */
@@ -10,14 +10,14 @@ export function createProgress(write: (line: string) => void): (line: string) =>
 
 export function deathReport(death: Death): string {
   const lines = death.lastLines === '' ? '    (it wrote nothing)' : death.lastLines.replace(/^/gm, '    ');
-  return `${death.name} ended (${death.how}); it is started again in ${death.restartInMs} ms. Its last lines:\n${lines}`;
+  return `${death.name} ended (${death.cause}); it is started again in ${death.restartInMs} ms. Its last lines:\n${lines}`;
 }
 
-const anewBy = (pid: number) => `\`kill -9 ${pid}\` has it started anew`;
+const restartedBy = (pid: number) => `\`kill -9 ${pid}\` has it started anew`;
 
 /** What to do about a process that has not served for a minute. */
 export function silenceRemedy(name: string, pid: number): string {
-  return `${name} has not served for a minute: what it waits for may come back; ${anewBy(pid)}`;
+  return `${name} has not served for a minute: what it waits for may come back; ${restartedBy(pid)}`;
 }
 
 /**
@@ -25,7 +25,7 @@ export function silenceRemedy(name: string, pid: number): string {
  * purpose.
  */
 export function silenceReport({ name, pid, reason }: Silence): string {
-  return `${name} (process ${pid}) is alive and has not served for a minute: ${reason}. It is left alone, for what it waits for may come back; ${anewBy(pid)}.`;
+  return `${name} (process ${pid}) is alive and has not served for a minute: ${reason}. It is left alone, for what it waits for may come back; ${restartedBy(pid)}.`;
 }
 
 /** What a start prints about a Redis that has lost its data. */
@@ -45,7 +45,7 @@ const chainRows = ({ rpc, id, contracts, signer }: DemoChain): [string, string][
 ];
 
 /** The table at the end of a start: addresses, keys, three things to try. */
-export function stackReport(places: Places, file: StackFile): string {
+export function stackReport(places: StackPaths, file: StackFile): string {
   const { clickhouse, keys } = file;
   const key = keys?.development.publishable ?? '';
   const message = `{"messages":[{"type":"track","messageId":"'$(cat /proc/sys/kernel/random/uuid 2>/dev/null || uuidgen)'","eventTimestamp":"'$(date -u +%Y-%m-%dT%H:%M:%SZ)'","anonymousId":"me","eventName":"tried_it"}]}`;

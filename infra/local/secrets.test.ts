@@ -2,13 +2,13 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync }
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
-import { CHECKOUT, placesOf } from './places.ts';
+import { CHECKOUT, stackPathsOf } from './paths.ts';
 import { ANALYST_POOL, loadSecrets } from './secrets.ts';
 
 function createPlaces() {
   const folder = mkdtempSync(join(tmpdir(), 'secrets-'));
   onTestFinished(() => rmSync(folder, { recursive: true }));
-  return placesOf(folder);
+  return stackPathsOf(folder);
 }
 
 test('secrets are created once, and only their owner can read them', () => {

@@ -1,7 +1,7 @@
 import { generateKeyPairSync, randomBytes } from 'node:crypto';
 import { existsSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import type { Places } from './places.ts';
+import type { StackPaths } from './paths.ts';
 import { readJsonFile, writePrivateFile } from './private-file.ts';
 
 /** Secrets that the parts of a stack share. */
@@ -43,7 +43,7 @@ const SECRET_BYTES = 32;
 const secret = () => randomBytes(SECRET_BYTES).toString('hex');
 
 /** The stack's secrets. Created once, then read from `secrets.json` (mode 0600), which is stored beside the data. */
-export function loadSecrets(places: Places): Secrets {
+export function loadSecrets(places: StackPaths): Secrets {
   const path = join(places.state, 'secrets.json');
   const kept = readJsonFile(path) as Partial<Secrets> | null;
   const dropped = join(places.state, 'dropped-accounts');

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createStoreFetch, type StoreFetch } from '@playline/stores';
 import { type CertificateFiles, createAuthority } from './certificates.ts';
-import type { Places } from './places.ts';
+import type { StackPaths } from './paths.ts';
 import type { Secrets } from './secrets.ts';
 
 export interface Account {
@@ -29,7 +29,7 @@ const USERNAME = 'playline';
  * Creates the certificates of a stack with TLS and logins, once, in the stack's folder.
  * @throws Error without openssl
  */
-export function createSecurity(places: Places, secrets: Secrets): StackSecurity {
+export function createSecurity(places: StackPaths, secrets: Secrets): StackSecurity {
   const authority = createAuthority(join(places.state, 'tls'), 'authority of a Playline stack');
   return {
     caFile: authority.certificate,

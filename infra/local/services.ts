@@ -4,7 +4,7 @@ import { TOPICS, type Topic } from '@playline/contracts';
 import { servedChainsOf } from './chain.ts';
 import { assertReady } from './http-probe.ts';
 import type { ProcessSpec } from './keeper.ts';
-import { logFileOf, type Places } from './places.ts';
+import { logFileOf, type StackPaths } from './paths.ts';
 import type { StackFile } from './stack-file.ts';
 
 /** One service of the stack. */
@@ -184,11 +184,11 @@ export interface ServiceSetting {
   passwords: { readonly reader: string; readonly portal: string };
 }
 
-const mainOf = (places: Places, service: ServiceEntry) =>
+const mainOf = (places: StackPaths, service: ServiceEntry) =>
   join(places.checkout, 'services', service.name, 'src', 'main.ts');
 
 /** Checks before anything is started. @throws Error naming services without a folder in this checkout */
-export function assertServicesExist(places: Places, services: readonly ServiceEntry[]): void {
+export function assertServicesExist(places: StackPaths, services: readonly ServiceEntry[]): void {
   const absent = services.filter((service) => !existsSync(mainOf(places, service)));
   if (absent.length > 0)
     throw new Error(`no src/main.ts in ${absent.map((service) => `services/${service.name}`).join(', ')}`);
@@ -242,7 +242,7 @@ function publicUrlsOf(ports: Record<string, number>): Record<string, string> {
 }
 
 /** A service as a separate process. It is ready when its `/readyz` says so. */
-export function serviceSpec(places: Places, service: ServiceEntry, setting: ServiceSetting): ProcessSpec {
+export function serviceSpec(places: StackPaths, service: ServiceEntry, setting: ServiceSetting): ProcessSpec {
   const { ports, env, passwords, signing } = setting;
   const admin = adminAddressOf(service.name, ports);
   const publicPort =

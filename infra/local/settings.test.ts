@@ -3,12 +3,12 @@ import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { configMistakes, leftOutSentence } from './commands/start.ts';
-import { CHECKOUT } from './places.ts';
+import { CHECKOUT } from './paths.ts';
 import { storeEnvironment } from './store-environment.ts';
-import { testPlaces } from './test/places.ts';
+import { testStackPaths } from './test/paths.ts';
 
 test('variables that the stack sets itself are named in one line, without their values', async () => {
-  const places = testPlaces();
+  const places = testStackPaths();
   const environment = {
     CLICKHOUSE_PASSWORD: 'wrong',
     HTTP_PORT: '80',
@@ -28,7 +28,7 @@ test('variables that the stack sets itself are named in one line, without their 
 
 test('mistakes in settings of any service are one line each, without the value, before anything is started', async () => {
   const wrong = { BLOCK_ROWS_MAX: 'lots', LOG_LEVEL: 'shout', PLAYLINE_KAFKA_PORT: 'eleven' };
-  const mistakes = await configMistakes(testPlaces(), wrong);
+  const mistakes = await configMistakes(testStackPaths(), wrong);
   expect(mistakes).toEqual([
     expect.stringMatching(/^PLAYLINE_KAFKA_PORT must be a port/),
     expect.stringMatching(/^LOG_LEVEL: /),
@@ -45,7 +45,7 @@ test('valid settings, and settings of another deployment, which the stack ignore
     HTTP_PORT: 'x',
     KAFKA_TLS: 'perhaps',
   };
-  expect(await configMistakes(testPlaces(), right)).toEqual([]);
+  expect(await configMistakes(testStackPaths(), right)).toEqual([]);
 });
 
 test('stores get only variables that any program needs, and no setting of a service', () => {
@@ -56,7 +56,7 @@ test('stores get only variables that any program needs, and no setting of a serv
 test.each(['up', 'start'])(
   '%s with a wrong setting ends with 2, prints only the mistake, and starts nothing',
   (command) => {
-    const { state } = testPlaces();
+    const { state } = testStackPaths();
     const env = { PATH: process.env.PATH, PLAYLINE_ROOT: state, BLOCK_ROWS_MAX: 'lots', CLICKHOUSE_PASSWORD: 'wrong' };
     const ran = spawnSync(process.execPath, [join(CHECKOUT, 'infra/local/main.ts'), command], {
       env,

@@ -26,7 +26,7 @@ test.each(MOMENTS)(
     const say = (line: string) => {
       if (line === moment) over.abort();
     };
-    const start = startStack({ directory, services: ['gateway'], signal: over.signal, say });
+    const start = startStack({ directory, services: ['gateway'], signal: over.signal, report: say });
     await expect(start).rejects.toThrow(/was stopped|is being stopped|failed/);
     // Node reports a rejection that is unhandled at the end of a turn.
     await turn();

@@ -2,7 +2,7 @@ import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import type { DemoContract } from '../chain/demo.ts';
 import type { ServedChain } from './chain.ts';
-import type { Places } from './places.ts';
+import type { StackPaths } from './paths.ts';
 import { readJsonFile, writePrivateFile } from './private-file.ts';
 import type { Account } from './security.ts';
 
@@ -76,20 +76,20 @@ export function sharedSettingsOf(environment: Record<string, string | undefined>
   return Object.fromEntries(given.filter((pair): pair is [string, string] => pair[1] !== undefined));
 }
 
-export function stackFilePath(places: Places): string {
+export function stackFilePath(places: StackPaths): string {
   return join(places.state, 'stack.json');
 }
 
 /** The stack's file, or null when no stack is recorded. It may be outdated after a crash: see `findSupervisor`. */
-export function readStackFile(places: Places): StackFile | null {
+export function readStackFile(places: StackPaths): StackFile | null {
   return readJsonFile(stackFilePath(places), '`npm run down`, then `npm run up` writes it anew') as StackFile | null;
 }
 
 /** Replaces the file by rename, with mode 0600 because it contains passwords and secret keys. */
-export function writeStackFile(places: Places, file: StackFile): void {
+export function writeStackFile(places: StackPaths, file: StackFile): void {
   writePrivateFile(stackFilePath(places), `${JSON.stringify(file, null, 2)}\n`);
 }
 
-export function removeStackFile(places: Places): void {
+export function removeStackFile(places: StackPaths): void {
   rmSync(stackFilePath(places), { force: true });
 }

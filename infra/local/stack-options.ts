@@ -1,7 +1,7 @@
 import type { StackAddresses } from './addresses.ts';
 import { brokerName } from './kafka.ts';
 import type { Death, Silence } from './keeper.ts';
-import type { Places } from './places.ts';
+import type { StackPaths } from './paths.ts';
 import { portNamesOf, type ServiceEntry, type ServiceName } from './services.ts';
 import type { StackFile } from './stack-file.ts';
 
@@ -13,7 +13,7 @@ export interface StackOptions {
   /** Further settings for the services, by environment variable. */
   settings?: Record<string, string>;
   /** Called with progress messages. */
-  say?: (line: string) => void;
+  report?: (line: string) => void;
   /** Called for each process that has ended by itself and will be restarted. */
   onDeath?: (death: Death) => void;
   /** Called once for each process that has run for a minute without serving. `say` reports when it serves again. */
@@ -47,7 +47,7 @@ export interface StackOptions {
 }
 
 export interface Stack {
-  readonly places: Places;
+  readonly paths: StackPaths;
   /** Addresses, keys and process ids as they are now. */
   readonly file: StackFile;
   /** Addresses of the stores without TLS, also in a stack with TLS, for tests that measure or change the stores. */

@@ -3,12 +3,12 @@ import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { endOrphans, findOrphans, openChildrenFile } from './children.ts';
-import type { Places } from './places.ts';
+import type { StackPaths } from './paths.ts';
 import { endProcess, isAlive, markOf } from './process-mark.ts';
 import { loadSecrets } from './secrets.ts';
 import { readStackFile, type StackFile, stackFilePath, writeStackFile } from './stack-file.ts';
 import { claimSupervision, findSupervisor, releaseSupervision } from './supervisor.ts';
-import { testPlaces } from './test/places.ts';
+import { testStackPaths } from './test/paths.ts';
 
 const STACK: StackFile = {
   clickhouse: { url: 'http://127.0.0.1:1', user: 'operator', password: 'secret', database: 'playline' },
@@ -26,13 +26,13 @@ function startSleeper(): number {
 }
 
 /** Writes the record that a killed supervisor leaves behind. */
-function writeChildren(places: Places, children: { name: string; pid: number; mark: string }[]): void {
+function writeChildren(places: StackPaths, children: { name: string; pid: number; mark: string }[]): void {
   const owner = { name: 'owner', pid: process.pid, mark: 'another start of the machine' };
   writeFileSync(join(places.state, 'children.json'), JSON.stringify({ owner, children }));
 }
 
 test('the stack file can be read only by its owner and is replaced by rename', () => {
-  const places = testPlaces();
+  const places = testStackPaths();
   writeStackFile(places, STACK);
   const before = statSync(stackFilePath(places));
   expect(before.mode & 0o777).toBe(0o600);
@@ -44,7 +44,7 @@ test('the stack file can be read only by its owner and is replaced by rename', (
 });
 
 test('secrets are created once, differ from each other and can be read only by their owner', () => {
-  const places = testPlaces();
+  const places = testStackPaths();
   const secrets = loadSecrets(places);
   expect(loadSecrets(places)).toEqual(secrets);
   const { analystPasswords, signerKeys, ...others } = secrets;
@@ -57,7 +57,7 @@ test('secrets are created once, differ from each other and can be read only by t
 });
 
 test('secrets that cannot be read are not silently replaced by new ones', () => {
-  const places = testPlaces();
+  const places = testStackPaths();
   writeFileSync(join(places.state, 'secrets.json'), '{ half');
   expect(() => loadSecrets(places)).toThrow('cannot be read');
 });
@@ -74,7 +74,7 @@ test('a process is known by its id and its start, so another one with the same i
 });
 
 test('what a dead supervisor left running is ended by its records, and nothing else', async () => {
-  const places = testPlaces();
+  const places = testStackPaths();
   const [orphan, stranger] = [startSleeper(), startSleeper()];
   writeChildren(places, [
     { name: 'kafka', pid: orphan, mark: markOf(orphan) ?? '' },
@@ -86,7 +86,7 @@ test('what a dead supervisor left running is ended by its records, and nothing e
 });
 
 test('a broken record of processes is moved aside, with one sentence that names what may still run', async () => {
-  const places = testPlaces();
+  const places = testStackPaths();
   const left = startSleeper();
   writeFileSync(join(places.state, 'children.json'), '{ half');
   writeStackFile(places, { ...STACK, processes: { kafka: left, redis: 0 } });
@@ -102,7 +102,7 @@ test('a broken record of processes is moved aside, with one sentence that names 
 });
 
 test('a paused orphan is ended too', async () => {
-  const places = testPlaces();
+  const places = testStackPaths();
   const orphan = startSleeper();
   process.kill(orphan, 'SIGSTOP');
   writeChildren(places, [{ name: 'kafka', pid: orphan, mark: markOf(orphan) ?? '' }]);
@@ -111,7 +111,7 @@ test('a paused orphan is ended too', async () => {
 });
 
 test('the children of a living owner are left alone', async () => {
-  const places = testPlaces();
+  const places = testStackPaths();
   const child = startSleeper();
   const children = openChildrenFile(places);
   children.set('kafka', child);
@@ -120,7 +120,7 @@ test('the children of a living owner are left alone', async () => {
 });
 
 test('one checkout has one supervisor; a second start finds it', () => {
-  const places = testPlaces();
+  const places = testStackPaths();
   expect(claimSupervision(places)).toBeNull();
   expect(claimSupervision(places)).toMatchObject({ pid: process.pid });
   expect(readFileSync(join(places.state, 'supervisor.pid'), 'utf8').split('\n')[0]).toBe(String(process.pid));
@@ -129,7 +129,7 @@ test('one checkout has one supervisor; a second start finds it', () => {
 });
 
 test('a supervisor from before a reboot does not count, whichever process has its id now', () => {
-  const places = testPlaces();
+  const places = testStackPaths();
   writeFileSync(join(places.state, 'supervisor.pid'), `${startSleeper()}\nanother start of the machine\n`);
   expect(findSupervisor(places)).toBeNull();
   expect(claimSupervision(places)).toBeNull();

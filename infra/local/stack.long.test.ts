@@ -90,8 +90,8 @@ async function expectEverythingKept(recordsMin: number): Promise<void> {
 }
 
 test('the stack file is private and names the processes themselves', () => {
-  expect(statSync(stackFilePath(stack.places)).mode & 0o777).toBe(0o600);
-  expect(readStackFile(stack.places)).toEqual(stack.file);
+  expect(statSync(stackFilePath(stack.paths)).mode & 0o777).toBe(0o600);
+  expect(readStackFile(stack.paths)).toEqual(stack.file);
   expect(Object.keys(stack.file.processes).toSorted()).toEqual(['clickhouse', 'kafka', 'redis', 'registry']);
   for (const pid of Object.values(stack.file.processes)) expect(markOf(pid)).not.toBeNull();
 });
@@ -109,7 +109,7 @@ test('stores that are killed come back with their data, at the same addresses, w
   });
   await expectEverythingKept(records);
   expect({ ...stack.file, processes: {} }).toEqual({ ...before, processes: {} });
-  expect(readStackFile(stack.places)).toEqual(stack.file);
+  expect(readStackFile(stack.paths)).toEqual(stack.file);
 });
 
 test('a process that dies is restarted even while no record of it can be written, as on a full disk', async () => {
@@ -132,14 +132,14 @@ test('a stop ends every process, and a start in the same folder finds addresses,
   const records = await countRecords();
   await stack.stop();
   for (const pid of Object.values(before.processes)) expect(markOf(pid)).toBeNull();
-  expect(readStackFile(stack.places)).toBeNull();
+  expect(readStackFile(stack.paths)).toBeNull();
   stack = await startStack({ directory, services: [] });
   expect({ ...stack.file, processes: {} }).toEqual({ ...before, processes: {} });
   await expectEverythingKept(records);
 });
 
 test('the analyst can query, but cannot read a table, write, lift limits, or read system tables', async () => {
-  const { analystPassword } = loadSecrets(stack.places);
+  const { analystPassword } = loadSecrets(stack.paths);
   const analyst = openClickHouse('analyst', analystPassword);
   const run = (query: string) => analyst.command({ query });
   try {
@@ -158,8 +158,8 @@ test('the analyst can query, but cannot read a table, write, lift limits, or rea
 });
 
 test('the account of chain-api can read public data of chains, and nothing about people', async () => {
-  const operator = openClickHouse('operator', loadSecrets(stack.places).operatorPassword);
-  const reader = openClickHouse('reader', loadSecrets(stack.places).readerPassword);
+  const operator = openClickHouse('operator', loadSecrets(stack.paths).operatorPassword);
+  const reader = openClickHouse('reader', loadSecrets(stack.paths).readerPassword);
   const run = (query: string) => reader.command({ query });
   // Rights on single tables are granted in one database only.
   const own = 'playline';

@@ -1,6 +1,6 @@
 import { type FSWatcher, statSync, watch } from 'node:fs';
 import { dirname } from 'node:path';
-import { findAnvilMistake } from '../chain/anvil.ts';
+import { findAnvilProblem } from '../chain/anvil.ts';
 import { insideAddresses, type StackAddresses, securedAddresses } from './addresses.ts';
 import { chainSettings, signingSettings } from './chain.ts';
 import { type ChainPart, openChainPart } from './chain-part.ts';
@@ -19,7 +19,7 @@ import {
 import type { Java } from './java.ts';
 import { kafkaSpec } from './kafka.ts';
 import { type Keeper, type KeeperEvents, keepRunning, NotReadyError, type ProcessSpec } from './keeper.ts';
-import { type Places, placesOf } from './places.ts';
+import { type StackPaths, stackPathsOf } from './paths.ts';
 import { claimPorts, type PortGuard } from './ports.ts';
 import { provideStores } from './provide.ts';
 import { redisSpec } from './redis.ts';
@@ -40,7 +40,7 @@ const WAITING_SERVICE_MS = 5_000;
 type StartedStores = Record<'kafka' | 'registry' | 'redis' | 'clickhouse', Promise<void>>;
 
 class RunningStack implements Stack {
-  readonly places: Places;
+  readonly paths: StackPaths;
   file: StackFile;
   private readonly options: StackOptions;
   private readonly ports: Record<string, number>;
@@ -57,8 +57,8 @@ class RunningStack implements Stack {
   private isWritten = false;
   private keysWatch: FileWatch | null = null;
 
-  constructor(places: Places, options: StackOptions, claimed: { ports: Record<string, number>; guard: PortGuard }) {
-    this.places = places;
+  constructor(places: StackPaths, options: StackOptions, claimed: { ports: Record<string, number>; guard: PortGuard }) {
+    this.paths = places;
     this.options = options;
     this.ports = claimed.ports;
     this.guard = claimed.guard;
@@ -105,7 +105,7 @@ class RunningStack implements Stack {
       onCondition: (condition) => {
         this.conditions.set(condition.name, condition);
         if (this.stopping !== null) return;
-        this.keepRecord(() => writeConditions(this.places, [...this.conditions.values()]));
+        this.keepRecord(() => writeConditions(this.paths, [...this.conditions.values()]));
       },
     };
     const keeper = keepRunning(spec, events, slackMs);
@@ -123,14 +123,14 @@ class RunningStack implements Stack {
   }
 
   private say(line: string): void {
-    this.options.say?.(line);
+    this.options.report?.(line);
   }
 
   /** The one writer of the stack file: the operator's key commands change `keys.json`, and this follows. */
   private writeFile(): void {
-    const keys = this.file.keys === undefined ? null : readDemoKeys(this.places);
+    const keys = this.file.keys === undefined ? null : readDemoKeys(this.paths);
     if (keys !== null) this.file = { ...this.file, keys };
-    writeStackFile(this.places, this.file);
+    writeStackFile(this.paths, this.file);
   }
 
   private async readyOf(keeper: Keeper): Promise<void> {
@@ -140,7 +140,7 @@ class RunningStack implements Stack {
 
   /** All four at once: none needs another to start. */
   private async startStores(): Promise<StartedStores> {
-    const { places, secrets, security, options } = this;
+    const { paths: places, secrets, security, options } = this;
     const java = await provideStores(places, (line) => this.say(line));
     const port = (name: string) => this.port(name);
     const brokers = brokerSpecs(places, { java, options, security, port });
@@ -185,7 +185,7 @@ class RunningStack implements Stack {
     this.file = { ...this.file, ...addressesOf(services, setting) };
     if (isRedisEmpty) this.missing = [...this.missing, REDIS_IS_EMPTY];
     const started = services.map(async (service) => {
-      const spec = serviceSpec(this.places, service, setting);
+      const spec = serviceSpec(this.paths, service, setting);
       const isWaiting = isRedisEmpty && service.needsIdentities === true;
       const readyDeadlineMs = isWaiting ? WAITING_SERVICE_MS : spec.readyDeadlineMs;
       try {
@@ -200,7 +200,7 @@ class RunningStack implements Stack {
 
   /** Topics, tables, keys and the identity graph's beginning. @returns whether Redis has lost what it held */
   private async deploy(stores: StartedStores): Promise<boolean> {
-    const { places } = this;
+    const { paths: places } = this;
     const env = this.serviceEnv();
     const { user, password } = this.file.clickhouse;
     const asOperator = { ...env, CLICKHOUSE_USER: user, CLICKHOUSE_PASSWORD: password };
@@ -237,7 +237,7 @@ class RunningStack implements Stack {
     const stores = await this.startStores();
     if (this.options.chain === true) {
       const start = async (spec: ProcessSpec) => this.readyOf(this.keep(this.stores, spec));
-      this.chain = openChainPart(this.places, { ...this.options, port: this.port('chain'), start });
+      this.chain = openChainPart(this.paths, { ...this.options, port: this.port('chain'), start });
     }
     const [isRedisEmpty] = await Promise.all([
       services.length === 0 ? false : this.deploy(stores),
@@ -248,7 +248,7 @@ class RunningStack implements Stack {
     if (services.length > 0) await Promise.all([this.startServices(services, isRedisEmpty), this.linkChain()]);
     this.isWritten = true;
     this.writeFile();
-    if (this.file.keys !== undefined) this.keysWatch = openFileWatch(demoKeysPath(this.places), () => this.writeFile());
+    if (this.file.keys !== undefined) this.keysWatch = openFileWatch(demoKeysPath(this.paths), () => this.writeFile());
   }
 
   stop(): Promise<void> {
@@ -261,11 +261,11 @@ class RunningStack implements Stack {
     await Promise.all(this.services.map((keeper) => keeper.stop()));
     if (this.stores.length > 0) this.say('stopping the stores');
     await this.chain?.close();
-    await Promise.all(this.stores.map((keeper) => keeper.stop({ atOnce: this.options.isThrownAway === true })));
+    await Promise.all(this.stores.map((keeper) => keeper.stop({ immediately: this.options.isThrownAway === true })));
     this.isWritten = false;
     this.keysWatch?.close();
-    removeStackFile(this.places);
-    removeConditions(this.places);
+    removeStackFile(this.paths);
+    removeConditions(this.paths);
     this.children.close();
     this.guard.close();
   }
@@ -278,14 +278,14 @@ class RunningStack implements Stack {
  */
 export async function startStack(given: StackOptions = {}): Promise<Stack> {
   const { options, missing } = withUsableChain(given);
-  const places = placesOf(options.directory);
+  const places = stackPathsOf(options.directory);
   const services = servicesFor(options);
   assertServicesExist(places, services);
   assertSameTopics(places, { ...process.env, ...options.settings });
   // Ports that the environment names belong to the stack that people start; a test's stack finds its own.
   const environment = options.directory === undefined ? process.env : {};
   const claimed = await claimPorts(portNamesFor(options, services), { places, environment });
-  for (const move of claimed.moves) options.say?.(move);
+  for (const move of claimed.moves) options.report?.(move);
   const stack = new RunningStack(places, options, claimed);
   stack.missing = missing;
   const abort = () => void stack.stop();
@@ -309,7 +309,7 @@ interface BrokersOptions {
 }
 
 /** Every broker of a stack. The first is the controller, and has the listeners for clients other than the services. */
-function brokerSpecs(places: Places, stack: BrokersOptions): Promise<ProcessSpec>[] {
+function brokerSpecs(places: StackPaths, stack: BrokersOptions): Promise<ProcessSpec>[] {
   const { java, options, security, port } = stack;
   const { kafkaFrontPort: advertisedPort } = options;
   const front = advertisedPort === undefined ? null : { port: port('kafka-front'), advertisedPort };
@@ -321,7 +321,7 @@ function brokerSpecs(places: Places, stack: BrokersOptions): Promise<ProcessSpec
       front: index === 0 ? front : null,
       secured: security === null ? null : port('kafka-secured'),
     };
-    return kafkaSpec(places, { java, ports, member: { id: index + 1, of: names.length }, security });
+    return kafkaSpec(places, { java, ports, member: { id: index + 1, clusterSize: names.length }, security });
   });
 }
 
@@ -332,13 +332,13 @@ function brokerSpecs(places: Places, stack: BrokersOptions): Promise<ProcessSpec
  * @throws Error when the chain is required
  */
 function withUsableChain(options: StackOptions): { options: StackOptions; missing: readonly string[] } {
-  const mistake = options.chain === true ? findAnvilMistake(options.chainProgram) : null;
+  const mistake = options.chain === true ? findAnvilProblem(options.chainProgram) : null;
   if (mistake === null) return { options, missing: [] };
-  if (options.staysUp !== true) throw new Error(`${mistake.what}. ${mistake.mend}`);
+  if (options.staysUp !== true) throw new Error(`${mistake.what}. ${mistake.fix}`);
   const names = (SERVICES as readonly ServiceEntry[]).filter(({ needsChain }) => needsChain === true);
   const without = names.map(({ name }) => name).join(' and ');
-  const sentence = `The chain is left out, and with it ${without}: ${mistake.what}. ${mistake.mend}.`;
-  options.say?.(sentence);
+  const sentence = `The chain is left out, and with it ${without}: ${mistake.what}. ${mistake.fix}.`;
+  options.report?.(sentence);
   return { options: { ...options, chain: false }, missing: [sentence] };
 }
 

@@ -5,10 +5,10 @@ import { expect, onTestFinished, test, vi } from 'vitest';
 import { doctor } from './commands/doctor.ts';
 import { status } from './commands/status.ts';
 import { type Condition, writeConditions } from './condition.ts';
-import type { Places } from './places.ts';
+import type { StackPaths } from './paths.ts';
 import { markOf } from './process-mark.ts';
 import { claimSupervision } from './supervisor.ts';
-import { testPlaces } from './test/places.ts';
+import { testStackPaths } from './test/paths.ts';
 
 /** A process that lives until the test ends. */
 function startSleeper(): number {
@@ -18,7 +18,7 @@ function startSleeper(): number {
 }
 
 /** Writes what a killed supervisor leaves behind. Processes whose id is not 0 still live. */
-function leaveBehind(places: Places, pids: Record<string, number>): void {
+function leaveBehind(places: StackPaths, pids: Record<string, number>): void {
   const owner = { name: 'owner', pid: process.pid, mark: 'another start of the machine' };
   const children = Object.entries(pids).map(([name, pid]) => ({ name, pid, mark: markOf(pid) ?? 'gone' }));
   writeFileSync(join(places.state, 'children.json'), JSON.stringify({ owner, children }));
@@ -37,7 +37,7 @@ async function run(command: () => Promise<number>): Promise<{ code: number; out:
 }
 
 test('status and doctor name what a dead supervisor left running and how to end it, and both end with 1', async () => {
-  const places = testPlaces();
+  const places = testStackPaths();
   leaveBehind(places, { gateway: startSleeper(), kafka: startSleeper(), clickhouse: 0 });
   const sentence =
     'the supervisor is dead; gateway, kafka still run without it; `npm run up` ends them and starts anew';
@@ -50,7 +50,7 @@ test('status and doctor name what a dead supervisor left running and how to end 
 });
 
 test('a dead supervisor that left nothing running counts as a stack that does not run', async () => {
-  const places = testPlaces();
+  const places = testStackPaths();
   leaveBehind(places, { clickhouse: 0 });
   const told = await run(() => status(places, []));
   expect(told.code).toBe(3);
@@ -58,7 +58,7 @@ test('a dead supervisor that left nothing running counts as a stack that does no
 });
 
 test('a process that has not served for a minute is shown with the command that restarts it, below its reason', async () => {
-  const places = testPlaces();
+  const places = testStackPaths();
   claimSupervision(places);
   const frozen: Condition = {
     name: 'kafka',

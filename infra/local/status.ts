@@ -1,16 +1,16 @@
 import { readFileSync } from 'node:fs';
-import { askClickHouse, createStoreFetch, waitAtMost } from '@playline/stores';
+import { createStoreFetch, sendStatement, waitAtMost } from '@playline/stores';
 import { Kafka, logLevel } from 'kafkajs';
-import { mendKafkaTimer } from '../kafka/timer.ts';
+import { patchKafkaTimer } from '../kafka/timer.ts';
 import { assertChain } from './chain.ts';
 import { type Condition, readConditions } from './condition.ts';
-import { askDegraded } from './http-probe.ts';
+import { readDegraded } from './http-probe.ts';
 import { acceptsRecords } from './kafka.ts';
 import { lastErrorOf } from './logs.ts';
-import { logFileOf, type Places } from './places.ts';
+import { logFileOf, type StackPaths } from './paths.ts';
 import { ageOf } from './process-mark.ts';
 import { sentenceOf } from './readiness-watch.ts';
-import { askRedis } from './redis.ts';
+import { findWriteRefusal } from './redis.ts';
 import { silenceRemedy } from './report.ts';
 import { SERVICES, type ServiceEntry } from './services.ts';
 import { readStackFile, type StackFile } from './stack-file.ts';
@@ -29,13 +29,13 @@ export interface ProcessStatus {
   /** Why it does not serve, or what it cannot do; null when all is well. */
   readonly reason: string | null;
   /** Advice for one that has not served for a minute; null for all others. */
-  readonly mend: string | null;
+  readonly fix: string | null;
   /** Number of records that it has not read yet; null when it reads no log, or when Kafka does not answer. */
   readonly lag: number | null;
   readonly lastError: { readonly at: string; readonly what: string } | null;
 }
 
-async function askWithin(name: string, file: StackFile): Promise<Found> {
+async function probeWithin(name: string, file: StackFile): Promise<Found> {
   try {
     return await waitAtMost(PROBE_MAX_MS, probe(name, file), () => {
       throw new Error(`it has not answered for ${PROBE_MAX_MS / 1000} s`);
@@ -61,17 +61,17 @@ function reasonOf({ pid, reason, restarts }: Condition, { fault, degraded }: Fou
  * @param options.readsLag false leaves `lag` null: a verdict does not need it, and it takes a dozen requests
  * @returns null when no supervisor runs
  */
-export async function readStatus(places: Places, { readsLag = true } = {}): Promise<ProcessStatus[] | null> {
+export async function readStatus(places: StackPaths, { readsLag = true } = {}): Promise<ProcessStatus[] | null> {
   const conditions = readConditions(places);
   if (conditions === null) return null;
   const file = readStackFile(places);
   const startedAt = supervisedSinceAt(places);
-  const lags = file === null || !readsLag ? new Map<string, number>() : await askLagWithin(file);
+  const lags = file === null || !readsLag ? new Map<string, number>() : await readLagWithin(file);
   const asked = conditions.map(async (condition): Promise<ProcessStatus> => {
     const { name, pid, restarts } = condition;
     // Before everything is up there are no addresses, so the supervisor's own findings count.
     const isAsked = file !== null && pid !== null;
-    const found = isAsked ? await askWithin(name, file) : { fault: condition.reason, degraded: null };
+    const found = isAsked ? await probeWithin(name, file) : { fault: condition.reason, degraded: null };
     return {
       name,
       pid,
@@ -79,7 +79,7 @@ export async function readStatus(places: Places, { readsLag = true } = {}): Prom
       state: stateOf(condition, found),
       ageSeconds: pid === null ? null : ageOf(pid),
       reason: reasonOf(condition, found),
-      mend: found.fault !== null && condition.isSilent && pid !== null ? silenceRemedy(name, pid) : null,
+      fix: found.fault !== null && condition.isSilent && pid !== null ? silenceRemedy(name, pid) : null,
       lag: lags.get(name) ?? null,
       lastError: latest(condition.lastError, lastErrorOf(logFileOf(places, name), startedAt)),
     };
@@ -87,16 +87,16 @@ export async function readStatus(places: Places, { readsLag = true } = {}): Prom
   return Promise.all(asked);
 }
 
-async function askLagWithin(file: StackFile): Promise<Map<string, number>> {
+async function readLagWithin(file: StackFile): Promise<Map<string, number>> {
   const none = new Map<string, number>();
-  const asked = askLag(file).catch(() => none);
+  const asked = readLag(file).catch(() => none);
   return waitAtMost(PROBE_MAX_MS, asked, () => none);
 }
 
-type Told = ProcessStatus['lastError'];
+type ReportedStatus = ProcessStatus['lastError'];
 
 /** Instants in ISO 8601 sort as texts. */
-function latest(one: Told, other: Told): Told {
+function latest(one: ReportedStatus, other: ReportedStatus): ReportedStatus {
   if (one === null || other === null) return one ?? other;
   return one.at >= other.at ? one : other;
 }
@@ -113,7 +113,7 @@ export interface Verdict {
  * @param orphans names of processes that run although their supervisor is dead. They count only when there are no
  * statuses
  */
-export function judge(statuses: readonly ProcessStatus[] | null, orphans: readonly string[] = []): Verdict {
+export function toVerdict(statuses: readonly ProcessStatus[] | null, orphans: readonly string[] = []): Verdict {
   const [isWell, hint] = [false, ''];
   if (statuses === null && orphans.length > 0) {
     const names = orphans.join(', ');
@@ -127,12 +127,12 @@ export function judge(statuses: readonly ProcessStatus[] | null, orphans: readon
   if (statuses.length === 0) return { isWell, sentence: 'the stack is just starting', hint };
   const ill = statuses.filter(({ state }) => state !== 'serves');
   if (ill.length === 0) return { isWell: true, sentence: `all ${statuses.length} processes serve`, hint };
-  const names = ill.map(({ name, state }) => `${name} ${WORDS[state]}`).join(', ');
+  const names = ill.map(({ name, state }) => `${name} ${STATE_LABELS[state]}`).join(', ');
   const sentence = `${ill.length} of ${statuses.length} processes: ${names}`;
   return { isWell, sentence, hint: ' (why: `npm run status`)' };
 }
 
-const WORDS: Record<ProcessStatus['state'], string> = {
+const STATE_LABELS: Record<ProcessStatus['state'], string> = {
   serves: 'serves',
   degraded: 'cannot do all',
   starting: 'is starting',
@@ -163,7 +163,7 @@ export function toLines(statuses: readonly ProcessStatus[]): string[] {
       .trimEnd();
   return [
     line(head),
-    ...statuses.flatMap(({ reason, mend, lastError }, at) => [
+    ...statuses.flatMap(({ reason, fix: mend, lastError }, at) => [
       line(rows[at]!),
       ...(reason === null ? [] : [`    why: ${reason}`]),
       ...(mend === null ? [] : [`    do: ${mend}`]),
@@ -187,26 +187,26 @@ interface Found {
 
 const SERVES: Found = { fault: null, degraded: null };
 
-async function askRegistry(url: string): Promise<void> {
+async function probeRegistry(url: string): Promise<void> {
   const answer = await fetch(url, { signal: AbortSignal.timeout(ANSWER_MS) });
   const text = await answer.text();
   if (!answer.ok) throw new Error(`it answers with status ${answer.status}: ${text.slice(0, 200).trimEnd()}`);
 }
 
-async function askEngine({ clickhouse }: StackFile, ca: string | null): Promise<void> {
+async function probeClickHouse({ clickhouse }: StackFile, ca: string | null): Promise<void> {
   const ask = createStoreFetch(ca === null ? {} : { tls: { ca } });
   // Database `default`, because a ClickHouse without our tables should still count as answering.
   const account = { ...clickhouse, database: 'default', fetch: ask };
-  await (await askClickHouse(account, { body: 'SELECT 1', deadlineMs: ANSWER_MS })).text();
+  await (await sendStatement(account, { body: 'SELECT 1', deadlineMs: ANSWER_MS })).text();
 }
 
 /** Sends a store a request with its clients' login, because an open port proves little. */
-async function askStore(name: string, file: StackFile): Promise<Found> {
+async function probeStore(name: string, file: StackFile): Promise<Found> {
   const caFile = file.security?.caFile;
   const ca = caFile === undefined ? null : readFileSync(caFile, 'utf8');
-  if (name === 'redis') return { fault: null, degraded: await askRedis(file.redis, ca) };
-  if (name === 'clickhouse') await askEngine(file, ca);
-  else if (name === 'registry') await askRegistry(`${file.registry}/subjects`);
+  if (name === 'redis') return { fault: null, degraded: await findWriteRefusal(file.redis, ca) };
+  if (name === 'clickhouse') await probeClickHouse(file, ca);
+  else if (name === 'registry') await probeRegistry(`${file.registry}/subjects`);
   else if (name === 'chain' && file.chain !== undefined) await assertChain(file.chain.rpc);
   else if (name === 'kafka') await acceptsRecords(file.kafka[0] ?? '');
   return SERVES;
@@ -215,7 +215,7 @@ async function askStore(name: string, file: StackFile): Promise<Found> {
 /** Checks whether one process of the stack that people start serves. @throws Error with the reason when it does not */
 async function probe(name: string, file: StackFile): Promise<Found> {
   const admin = file.admin?.[name];
-  return admin === undefined ? askStore(name, file) : { fault: null, degraded: await askDegraded(admin) };
+  return admin === undefined ? probeStore(name, file) : { fault: null, degraded: await readDegraded(admin) };
 }
 
 /**
@@ -223,8 +223,8 @@ async function probe(name: string, file: StackFile): Promise<Found> {
  * Kafka itself, because the lag matters most when a service does not answer. A partition without a commit counts as a
  * whole.
  */
-async function askLag(file: StackFile): Promise<Map<string, number>> {
-  mendKafkaTimer();
+async function readLag(file: StackFile): Promise<Map<string, number>> {
+  patchKafkaTimer();
   const client = new Kafka({
     clientId: 'playline-status',
     brokers: [...file.kafka],

@@ -1,17 +1,17 @@
 import { linkSync, mkdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { endOrphans } from './children.ts';
-import type { Places } from './places.ts';
+import type { StackPaths } from './paths.ts';
 import { endProcess, isAlive, markOf, type ProcessRecord } from './process-mark.ts';
 import { removeStackFile } from './stack-file.ts';
 
 /** Services drain up to 26 s and stores stop within 30 s. The rest is reserve. */
 const SUPERVISOR_GRACE_MS = 60_000;
 
-const pathOf = (places: Places) => join(places.state, 'supervisor.pid');
+const pathOf = (places: StackPaths) => join(places.state, 'supervisor.pid');
 
 /** `supervisor.pid`: the process id on the first line, for people and scripts; the mark on the second. */
-function readRecord(places: Places): ProcessRecord | null {
+function readRecord(places: StackPaths): ProcessRecord | null {
   try {
     const [pid, mark = ''] = readFileSync(pathOf(places), 'utf8').split('\n');
     return { name: 'supervisor', pid: Number(pid), mark };
@@ -21,18 +21,18 @@ function readRecord(places: Places): ProcessRecord | null {
 }
 
 /** The living supervisor of this checkout's stack, or null. Another process with the same id does not count. */
-export function findSupervisor(places: Places): ProcessRecord | null {
+export function findSupervisor(places: StackPaths): ProcessRecord | null {
   const record = readRecord(places);
   return record !== null && isAlive(record) ? record : null;
 }
 
 /** When the supervisor of this checkout started (ISO 8601); '' when there is none. */
-export function supervisedSinceAt(places: Places): string {
+export function supervisedSinceAt(places: StackPaths): string {
   return statSync(pathOf(places), { throwIfNoEntry: false })?.mtime.toISOString() ?? '';
 }
 
 /** Removes the file of a dead supervisor. Puts it back if it turns out to be the new file of a living one. */
-function removeStaleRecord(places: Places, aside: string): void {
+function removeStaleRecord(places: StackPaths, aside: string): void {
   try {
     renameSync(pathOf(places), aside);
     const [pid, mark = ''] = readFileSync(aside, 'utf8').split('\n');
@@ -49,7 +49,7 @@ function removeStaleRecord(places: Places, aside: string): void {
  * Makes this process the supervisor, or returns the existing one. Of two attempts at the same time one succeeds,
  * because the file appears complete under its name or not at all.
  */
-export function claimSupervision(places: Places): ProcessRecord | null {
+export function claimSupervision(places: StackPaths): ProcessRecord | null {
   mkdirSync(places.state, { recursive: true, mode: 0o700 });
   const draft = `${pathOf(places)}.${process.pid}.new`;
   writeFileSync(draft, `${process.pid}\n${markOf(process.pid)}\n`, { mode: 0o600 });
@@ -70,7 +70,7 @@ export function claimSupervision(places: Places): ProcessRecord | null {
   }
 }
 
-export function releaseSupervision(places: Places): void {
+export function releaseSupervision(places: StackPaths): void {
   if (readRecord(places)?.pid === process.pid) rmSync(pathOf(places), { force: true });
 }
 
@@ -79,7 +79,7 @@ export function releaseSupervision(places: Places): void {
  * are ended by their records.
  * @returns what was ended, in words; null when nothing ran
  */
-export async function endStack(places: Places): Promise<string | null> {
+export async function endStack(places: StackPaths): Promise<string | null> {
   const supervisor = findSupervisor(places);
   if (supervisor !== null) await endProcess(supervisor, SUPERVISOR_GRACE_MS);
   const orphans = await endOrphans(places, (line) => console.error(line));

@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import type { CertificateFiles } from './certificates.ts';
 import type { ProcessSpec } from './keeper.ts';
-import { logFileOf, type Places } from './places.ts';
+import { logFileOf, type StackPaths } from './paths.ts';
 import { writePrivateFile } from './private-file.ts';
 import { REGISTRY_PROBE } from './registry.ts';
 import { type Account, createStackFetch, type StackSecurity } from './security.ts';
@@ -25,7 +25,7 @@ interface RelayedStack {
 
 /** Starts relays for the stores that have no TLS here. @param started resolves for each store when it is ready */
 export function startRelays<T extends Record<'registry' | 'clickhouse', Promise<void>>>(
-  places: Places,
+  places: StackPaths,
   started: T,
   { security, port, start }: RelayedStack,
 ): T {
@@ -43,7 +43,7 @@ export function startRelays<T extends Record<'registry' | 'clickhouse', Promise<
 
 /** A relay with TLS before an HTTP store. It is ready once the store answers through it. */
 function tlsRelaySpec(
-  places: Places,
+  places: StackPaths,
   relay: {
     name: string;
     ports: { listen: number; target: number };

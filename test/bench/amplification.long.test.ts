@@ -89,7 +89,7 @@ describe('the bytes that a batch adds to the log', () => {
       gateway.producer.mode = 'hold';
       const posting = post(gateway, each);
       const { records, done } = await until('the batch is sent', () => gateway.producer.sent[0]);
-      const held = Number(/^gateway_bytes_in_flight\S* (\S+)$/m.exec(await gateway.metrics())?.[1]);
+      const held = Number(/^playline_gateway_in_flight_bytes\S* (\S+)$/m.exec(await gateway.metrics())?.[1]);
       const framing = records.length * (12 + BATCH_HEAD_BYTES);
       expect(held).toBeLessThanOrEqual(batchBytesOf(records));
       expect(held).toBeGreaterThanOrEqual(batchBytesOf(records) - framing);

@@ -26,11 +26,11 @@ export async function placeHolds(bench: Bench): Promise<{ bytesAnIdentity: numbe
   const before = await memory();
   for (const name of names) {
     const keys = Array.from({ length: KEYS_OF_A_HOLD }, () => randomBytes(IDENTITY_KEY_BYTES));
-    await people.guards.place({ ...name, keys, cutoffMs: Date.now(), lapsesAtMs: null });
+    await people.guards.putHold({ ...name, keys, cutoffMs: Date.now(), lapsesAtMs: null });
   }
   const bytesAnIdentity = ((await memory()) - before) / (HOLDS * KEYS_OF_A_HOLD);
   const release = async () => {
-    for (const name of names) await people.guards.release(name);
+    for (const name of names) await people.guards.releaseHold(name);
     redis.disconnect();
     await people.close();
   };

@@ -32,7 +32,7 @@ const environment = {
 beforeAll(async () => {
   await applyTopics(target);
   const producer = await openProducer({ brokers: kafka, clientId: tag, topics: [topic] });
-  await producer.sendPlaced({ topic, key: Buffer.from(tag), value: Buffer.from('one') });
+  await producer.sendForOffset({ topic, key: Buffer.from(tag), value: Buffer.from('one') });
   await producer.close();
 });
 afterAll(() => dropTopics(target));
@@ -75,7 +75,7 @@ describe('Node prints no warning about a timer with a negative time,', () => {
     const service = openService(name, { ...environment, ...database });
     try {
       await until('it has joined its group', async () =>
-        /stream_lag_records\{/.test(await (await fetch(`http://127.0.0.1:${port}/metrics`)).text()),
+        /playline_stream_lag_records\{/.test(await (await fetch(`http://127.0.0.1:${port}/metrics`)).text()),
       );
       expect(service.output()).not.toContain(WARNING);
     } finally {

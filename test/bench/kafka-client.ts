@@ -1,5 +1,5 @@
 import { Kafka, logLevel } from 'kafkajs';
-import { mendKafkaTimer } from '../../infra/kafka/timer.ts';
+import { patchKafkaTimer } from '../../infra/kafka/timer.ts';
 
 /**
  * Opens kafkajs for figures and floors. Without this patch, an idle kafkajs sets a timer with a negative time every
@@ -7,6 +7,6 @@ import { mendKafkaTimer } from '../../infra/kafka/timer.ts';
  * @param brokers `host:port` each
  */
 export function createKafka(clientId: string, brokers: readonly string[], level: logLevel = logLevel.NOTHING): Kafka {
-  mendKafkaTimer();
+  patchKafkaTimer();
   return new Kafka({ clientId, brokers: [...brokers], logLevel: level });
 }

@@ -25,7 +25,7 @@ export async function openStores(withTls = false): Promise<BenchStores & { close
   if (withTls && given) throw new Error('--tls needs a stack of its own: leave PLAYLINE_TEST_STORES out');
   if (given !== undefined && given !== '') return { ...(JSON.parse(given) as BenchStores), close: async () => {} };
   const directory = mkdtempSync(join(tmpdir(), 'playline-bench-'));
-  const stack = await startStack({ directory, services: [], security: withTls, say: (line) => console.error(line) });
+  const stack = await startStack({ directory, services: [], security: withTls, report: (line) => console.error(line) });
   const close = async () => {
     await stack.stop();
     rmSync(directory, { recursive: true, force: true });

@@ -1,9 +1,9 @@
 import type { ReaderParts } from './follower.ts';
-import { isLast, type Question } from './page-client.ts';
+import { type FeedQuery, isLast } from './page-client.ts';
 
 /** A walk from some place back to the beginning. */
 export interface BackWalk {
-  readonly question: Question;
+  readonly query: FeedQuery;
   /** The walk covers everything before this time: its first cursor is just behind. */
   readonly upTo: number;
   /** In the order of the pages, which is descending. */
@@ -28,7 +28,7 @@ export async function walkBack({
 }: ReaderParts): Promise<BackWalk | null> {
   const start = starts.draw(random);
   if (start === null) return null;
-  const { question, upTo } = start;
+  const { query: question, upTo } = start;
   const rows: { id: string; us: number }[] = [];
   let { cursor } = start;
   for (;;) {
@@ -44,7 +44,7 @@ export async function walkBack({
     if (isLast(page, page.previous, cursor)) {
       served.walksBack++;
       const watermark = await watermarks.greatest(question.chain.partition);
-      return { question, upTo, rows, watermark, cursor: page.next };
+      return { query: question, upTo, rows, watermark, cursor: page.next };
     }
     cursor = page.previous;
   }

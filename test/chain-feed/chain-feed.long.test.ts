@@ -41,7 +41,7 @@ describe.each(Array.from({ length: SEEDS }, (_, index) => FIRST_SEED + index))(
     let run: FeedRun;
     beforeAll(async () => {
       const say = (line: string) => console.error(`chain feed, FAULT_SEED=${seed}: ${line}`);
-      run = await runFeed(testStores(), { seed, faults: FAULTS, say });
+      run = await runFeed(testStores(), { seed, faults: FAULTS, onLine: say });
       say(toWords(run.counts));
     }, RUN_MAX_MS);
 

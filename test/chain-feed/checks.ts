@@ -6,10 +6,10 @@ import type { FeedChain } from './feed-rig.ts';
 import type { Findings } from './findings.ts';
 import type { Walk } from './follower.ts';
 import type { ServedVersion } from './served.ts';
-import { isWanted, lastVersions, type PlacedVersion } from './truth.ts';
+import { isWanted, lastVersions, type TimedVersion } from './truth.ts';
 
 /** For each chain its versions, ascending. */
-export type Versions = ReadonlyMap<string, readonly PlacedVersion[]>;
+export type Versions = ReadonlyMap<string, readonly TimedVersion[]>;
 
 /** Every served row is a version exactly as it was published, at the `updated_at` that it still has at the end. */
 export function checkServed(served: Iterable<ServedVersion>, versions: Versions, findings: Findings): void {
@@ -32,7 +32,7 @@ const replicaOf = (rows: Walk['rows']): Map<string, number> => new Map(rows.map(
  * the watermark before. Nothing may appear before that watermark later.
  */
 export function checkArrivals(walk: Walk, versions: Versions, findings: Findings): void {
-  const { chain, filters } = walk.question;
+  const { chain, filters } = walk.query;
   const wanted = (versions.get(chain.name) ?? []).filter((version) => isWanted(version, filters));
   for (const { watermark, count } of walk.arrivals) {
     const replica = replicaOf(walk.rows.slice(0, count));
@@ -47,7 +47,7 @@ export function checkArrivals(walk: Walk, versions: Versions, findings: Findings
 
 /** At the end a replica has the last version of each matching activity, and no other activity. */
 export function checkComplete(walk: Walk, versions: Versions, findings: Findings): void {
-  const { chain, filters } = walk.question;
+  const { chain, filters } = walk.query;
   const wanted = (versions.get(chain.name) ?? []).filter((version) => isWanted(version, filters));
   const replica = replicaOf(walk.rows);
   const last = lastVersions(wanted, Number.POSITIVE_INFINITY);
@@ -66,7 +66,7 @@ export function checkComplete(walk: Walk, versions: Versions, findings: Findings
  * as they arrive.
  */
 export function checkBackWalk(walk: BackWalk, versions: Versions, findings: Findings): void {
-  const { question, upTo, rows, watermark } = walk;
+  const { query: question, upTo, rows, watermark } = walk;
   const seen = new Set(rows.map(({ id, us }) => `${id} ${us}`));
   const wanted = (versions.get(question.chain.name) ?? []).filter((version) => isWanted(version, question.filters));
   for (const [id, { us }] of lastVersions(wanted, watermark))

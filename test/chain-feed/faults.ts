@@ -4,8 +4,8 @@ import { createDeck, type Random } from '@playline/testkit/random';
 import { addReached, type Reached, toSeconds, toWords } from '../faults/world/reached.ts';
 import { KILL_POINTS, type KillPoint, setTrap } from '../faults/writer-kill-points.ts';
 import type { GatedProcess } from '../faults/writer-process.ts';
-import type { Crew } from './crew.ts';
 import { type FeedRig, WAIT_MAX_MS } from './feed-rig.ts';
+import type { RunningProcesses } from './processes.ts';
 import type { Served } from './served.ts';
 
 /**
@@ -19,7 +19,7 @@ const WALKS_WITHOUT_WATERMARKS = 3;
 /** What faults act on. */
 export interface Victims {
   readonly rig: FeedRig;
-  readonly crew: Crew;
+  readonly processes: RunningProcesses;
   readonly served: Served;
   readonly random: Random;
   /** Draws the points of a block in turn: each one once before any comes again. */
@@ -32,11 +32,11 @@ export type Fault = (victims: Victims) => Promise<Reached>;
  * Kills a writer in the middle of a block. What it had sent arrives either before its successor starts or after
  * everything else.
  */
-const killWriter: Fault = async ({ rig, crew, random, drawPoint }) => {
+const killWriter: Fault = async ({ rig, processes: crew, random, drawPoint }) => {
   const point = drawPoint();
   const victim = random.pick(crew.writers);
   const trap = setTrap(victim, { point, passages: random.integer(0, 2), breaksOff: random.chance(0.5) });
-  const isReached = await standsAt(trap.reached, point, random);
+  const isReached = await hasRetry(trap.reached, point, random);
   await victim.kill();
   crew.dismiss(victim);
   const arrivesLate = random.chance(0.5);
@@ -52,11 +52,11 @@ const killWriter: Fault = async ({ rig, crew, random, drawPoint }) => {
  * Freezes a writer at a point of a block for longer than its session. It then continues beside the writer that has
  * taken over its partitions.
  */
-const freezeWriter: Fault = async ({ rig, crew, random, drawPoint }) => {
+const freezeWriter: Fault = async ({ rig, processes: crew, random, drawPoint }) => {
   const point = drawPoint();
   const victim = random.pick(crew.writers);
   const trap = setTrap(victim, { point, passages: 0, breaksOff: false });
-  const isReached = await standsAt(trap.reached, point, random);
+  const isReached = await hasRetry(trap.reached, point, random);
   victim.signal('SIGSTOP');
   // Only a takeover can commit everything, because the frozen writer still owns its partitions until then.
   await rig.caughtUp();
@@ -67,7 +67,7 @@ const freezeWriter: Fault = async ({ rig, crew, random, drawPoint }) => {
   return { [`frozen ${point}`]: Number(isReached) };
 };
 
-async function standsAt(reached: Promise<void>, point: KillPoint, random: Random): Promise<boolean> {
+async function hasRetry(reached: Promise<void>, point: KillPoint, random: Random): Promise<boolean> {
   if (point === 'at any moment') return delay(random.integer(0, 400), true);
   return Promise.race([reached.then(() => true), delay(REACH_MAX_MS, false)]);
 }
@@ -77,7 +77,7 @@ async function leave(writer: GatedProcess): Promise<void> {
   await writer.close();
 }
 
-const endWriter: Fault = async ({ rig, crew, random }) => {
+const endWriter: Fault = async ({ rig, processes: crew, random }) => {
   const leaver = random.pick(crew.writers);
   await crew.join();
   crew.dismiss(leaver);
@@ -93,7 +93,7 @@ const loseWatermarks: Fault = async ({ rig }) => {
   return { 'watermarks lost': 1 };
 };
 
-const killApi: Fault = async ({ crew, random }) => {
+const killApi: Fault = async ({ processes: crew, random }) => {
   const victim = random.pick(crew.apis);
   crew.dismiss(victim);
   await victim.process.kill();
@@ -106,7 +106,7 @@ const killApi: Fault = async ({ crew, random }) => {
  * Restarts everything while Redis has no watermarks. Readers can still walk back from their cursors, and followers must
  * wait.
  */
-const restartAll: Fault = async ({ rig, crew, served }) => {
+const restartAll: Fault = async ({ rig, processes: crew, served }) => {
   const [writers, apis] = [crew.writers, crew.apis];
   for (const writer of writers) crew.dismiss(writer);
   await Promise.all(writers.map((writer) => writer.kill()));
@@ -124,7 +124,7 @@ const restartAll: Fault = async ({ rig, crew, served }) => {
   return { 'all restarted without watermarks': 1 };
 };
 
-const takeEngineAway: Fault = async ({ rig, crew }) => {
+const takeEngineAway: Fault = async ({ rig, processes: crew }) => {
   const all = [...crew.writers, ...crew.apis.map(({ process }) => process)];
   const areAll = async (ready: boolean) =>
     (await Promise.all(all.map((each) => each.isReady()))).every((is) => is === ready);

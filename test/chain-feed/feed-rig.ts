@@ -23,7 +23,7 @@ export interface Api {
    * Number of pages that the API served under an old watermark because it could not read the current one: as last
    * asked, and as of now.
    */
-  readonly oldHorizons: { readonly known: number; ask(): Promise<number> };
+  readonly oldHorizons: { readonly known: number; fetch(): Promise<number> };
 }
 
 /** A version in the table. */
@@ -180,8 +180,9 @@ function createProcesses(stores: Stores, { environment, group, chains }: Process
       });
       const oldHorizons = {
         known: 0,
-        async ask() {
-          const [, count = '0'] = /^chain_api_old_horizon_total.* (\d+)$/m.exec(await process.metrics()) ?? [];
+        async fetch() {
+          const [, count = '0'] =
+            /^playline_chain_api_stale_horizon_pages_total.* (\d+)$/m.exec(await process.metrics()) ?? [];
           oldHorizons.known = Number(count);
           return oldHorizons.known;
         },

@@ -13,7 +13,7 @@ export const PROMISES = [
 export type Promised = (typeof PROMISES)[number];
 
 /** Further findings of the same promise add nothing. */
-const KEPT_MAX = 5;
+const STORED_MAX = 5;
 
 /** Collects broken promises, so that one run reports all of them. */
 export class Findings {
@@ -23,7 +23,7 @@ export class Findings {
   add(promise: Promised, words: string): void {
     const found = this.#broken.get(promise) ?? [];
     const afterS = ((performance.now() - this.#startMs) / 1_000).toFixed(1);
-    if (found.length < KEPT_MAX) found.push(`after ${afterS} s: ${words}`);
+    if (found.length < STORED_MAX) found.push(`after ${afterS} s: ${words}`);
     this.#broken.set(promise, found);
   }
 

@@ -1,6 +1,6 @@
 import type { Random } from '@playline/testkit/random';
 import type { Findings } from './findings.ts';
-import { isLast, type PageClient, type Question, type ServedPage } from './page-client.ts';
+import { type FeedQuery, isLast, type PageClient, type ServedPage } from './page-client.ts';
 import type { Served } from './served.ts';
 import type { Starts } from './starts.ts';
 import type { WatermarkWatch } from './watermark-watch.ts';
@@ -19,7 +19,7 @@ export interface Arrival {
 
 /** All rows of one reader since it began. Rows that it lost by dying and then read again are listed once. */
 export interface Walk {
-  readonly question: Question;
+  readonly query: FeedQuery;
   readonly rows: { id: string; us: number }[];
   readonly arrivals: Arrival[];
 }
@@ -32,7 +32,7 @@ export interface ReaderParts {
   readonly findings: Findings;
   readonly starts: Starts;
   /** Chooses what a new reader follows. */
-  readonly draw: () => Question;
+  readonly draw: () => FeedQuery;
 }
 
 /**
@@ -48,15 +48,15 @@ export class Follower {
   readonly walks: Walk[];
   deaths = 0;
 
-  constructor(parts: ReaderParts, question: Question = parts.draw()) {
+  constructor(parts: ReaderParts, question: FeedQuery = parts.draw()) {
     this.#parts = parts;
-    this.#walk = { question, rows: [], arrivals: [] };
+    this.#walk = { query: question, rows: [], arrivals: [] };
     this.walks = [this.#walk];
   }
 
   /** Starts a separate walk from the cursor of another reader. */
-  startAt(question: Question, cursor: string | null): void {
-    this.#walk = { question, rows: [], arrivals: [] };
+  startAt(question: FeedQuery, cursor: string | null): void {
+    this.#walk = { query: question, rows: [], arrivals: [] };
     this.walks.push(this.#walk);
     this.#cursor = cursor;
     this.#noted = { cursor, count: 0, arrivals: 0 };
@@ -65,7 +65,7 @@ export class Follower {
   /** Reads one page. @returns whether it was the last one */
   async step(): Promise<boolean> {
     const { random, client, served, watermarks } = this.#parts;
-    const { question, rows, arrivals } = this.#walk;
+    const { query: question, rows, arrivals } = this.#walk;
     const [losses, watermark] = [watermarks.losses, await watermarks.read(question.chain.partition)];
     const page = await client.read(question, this.#cursor);
     await served.note(question.chain, page);
@@ -81,14 +81,14 @@ export class Follower {
   }
 
   #take(page: ServedPage): void {
-    const { question, rows } = this.#walk;
+    const { query: question, rows } = this.#walk;
     const before = rows.at(-1);
     const first = page.rows[0];
     if (before !== undefined && first !== undefined && first.us <= before.us)
       this.#parts.findings.add('in order', `${question.chain.name} ${first.us} came behind ${before.us}`);
     for (const { id, us } of page.rows) rows.push({ id, us });
     const upTo = first?.us ?? (rows.at(-1)?.us ?? -1) + 1;
-    this.#parts.starts.offer({ question, cursor: page.previous, upTo });
+    this.#parts.starts.offer({ query: question, cursor: page.previous, upTo });
   }
 
   /** Loses what was in memory. Rows since the stored cursor will be read again. */

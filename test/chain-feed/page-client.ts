@@ -37,7 +37,7 @@ export const isLast = ({ rows }: ServedPage, onward: string, asked: string | nul
   rows.length === 0 && onward === asked;
 
 /** The chain and the filters that a reader follows. */
-export interface Question {
+export interface FeedQuery {
   readonly chain: FeedChain;
   readonly filters: ActivityFilters;
 }
@@ -51,7 +51,7 @@ const AGAIN_MS = 50;
 
 /** Reads pages. Tries the running APIs until one answers. */
 export interface PageClient {
-  read(question: Question, cursor: string | null): Promise<ServedPage>;
+  read(question: FeedQuery, cursor: string | null): Promise<ServedPage>;
 }
 
 export interface PageClientOptions {
@@ -62,7 +62,7 @@ export interface PageClientOptions {
 
 export function createPageClient({ random, apis, findings }: PageClientOptions): PageClient {
   let missed = '';
-  const readOnce = async (question: Question, cursor: string | null): Promise<ServedPage | null> => {
+  const readOnce = async (question: FeedQuery, cursor: string | null): Promise<ServedPage | null> => {
     const [first, ...others] = apis();
     if (first === undefined) return null;
     const api = random.pick([first, ...others]);
@@ -72,7 +72,7 @@ export function createPageClient({ random, apis, findings }: PageClientOptions):
     const largest = random.chance(LARGE_SHARE) ? LARGE_MAX : PAGE_MAX;
     if (random.chance(0.9)) url.searchParams.set('page_size', String(random.integer(1, largest)));
     if (cursor !== null) url.searchParams.set('page_cursor', cursor);
-    const answer = await ask(url);
+    const answer = await fetchPage(url);
     // The API was killed, is starting or has no store, so another one is tried.
     if (answer === null || answer.status === 500) {
       missed = `${url.pathname}${url.search}: ${answer?.text ?? 'no answer'}`;
@@ -86,7 +86,7 @@ export function createPageClient({ random, apis, findings }: PageClientOptions):
     const { previous_cursor: previous, next_cursor: next } = page;
     if (typeof previous !== 'string' || typeof next !== 'string' || previous === '' || next === '')
       throw new Error(`a page without cursors: ${JSON.stringify(page)}`);
-    const isFresh = async () => (await api.oldHorizons.ask().catch(() => Number.NaN)) === oldBefore;
+    const isFresh = async () => (await api.oldHorizons.fetch().catch(() => Number.NaN)) === oldBefore;
     return { rows: result.map(toRow), previous, next, isFresh };
   };
   return {
@@ -109,7 +109,7 @@ const toRow = (wire: Wire): ServedRow => ({
   text: JSON.stringify(wire),
 });
 
-async function ask(url: URL): Promise<{ status: number; text: string } | null> {
+async function fetchPage(url: URL): Promise<{ status: number; text: string } | null> {
   try {
     const answer = await fetch(url, { signal: AbortSignal.timeout(ANSWER_MAX_MS) });
     return { status: answer.status, text: await answer.text() };
@@ -131,7 +131,7 @@ function parametersOf({ type, contractAddress, ...bounds }: ActivityFilters, ran
 }
 
 /** Chooses a chain and filters of any kind. Half of all readers use no filter. */
-export function drawQuestion(random: Random, chains: readonly FeedChain[], numbers: number): Question {
+export function drawQuery(random: Random, chains: readonly FeedChain[], numbers: number): FeedQuery {
   const chain = random.pick(chains);
   if (random.chance(0.5)) return { chain, filters: NO_FILTERS };
   const number = () => random.integer(1, Math.max(1, numbers));

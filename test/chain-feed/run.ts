@@ -5,16 +5,16 @@ import type { Reached } from '../faults/world/reached.ts';
 import { type Audit, audit } from './auditor.ts';
 import { type BackWalk, walkBack } from './back-walker.ts';
 import { checkArrivals, checkAudits, checkBackWalk, checkComplete, checkServed } from './checks.ts';
-import { openCrew } from './crew.ts';
 import { tryFaults } from './faults.ts';
 import { type FeedRig, openFeedRig } from './feed-rig.ts';
 import { Findings } from './findings.ts';
 import { Follower, type ReaderParts, type Walk } from './follower.ts';
-import { createPageClient, drawQuestion } from './page-client.ts';
+import { createPageClient, drawQuery } from './page-client.ts';
+import { openProcesses } from './processes.ts';
 import { Served } from './served.ts';
 import { Starts } from './starts.ts';
 import { openTraffic, type Traffic } from './traffic.ts';
-import { checkJournal, placeVersions, readLog } from './truth.ts';
+import { addTimes, checkJournal, readLog } from './truth.ts';
 
 /** Number of readers of each kind. */
 const FOLLOWERS = 3;
@@ -29,7 +29,7 @@ export interface RunOptions {
   /** Number of faults. */
   readonly faults: number;
   /** Called with a line after each fault. */
-  readonly say: (line: string) => void;
+  readonly onLine: (line: string) => void;
 }
 
 /** Result of a run. */
@@ -42,7 +42,7 @@ export interface FeedRun {
 }
 
 /** What readers and the auditor saw. */
-interface Seen {
+interface Recorded {
   readonly followers: Follower[];
   readonly walks: Walk[];
   readonly backWalks: BackWalk[];
@@ -65,10 +65,10 @@ export async function runFeed(stores: Stores, options: RunOptions): Promise<Feed
   }
 }
 
-async function runOn(rig: FeedRig, { seed, faults, say }: RunOptions): Promise<FeedRun> {
+async function runOn(rig: FeedRig, { seed, faults, onLine: say }: RunOptions): Promise<FeedRun> {
   const random = createRandom(seed);
   const findings = new Findings();
-  const crew = await openCrew(rig, createRandom(seed + 0.5e9));
+  const crew = await openProcesses(rig, createRandom(seed + 0.5e9));
   const traffic = openTraffic(rig, seed);
   const served = new Served(rig.watermarks, findings);
   const over = { is: false };
@@ -79,16 +79,16 @@ async function runOn(rig: FeedRig, { seed, faults, say }: RunOptions): Promise<F
     findings,
     starts,
     client: createPageClient({ random: own, apis: () => crew.apis, findings }),
-    draw: () => drawQuestion(own, rig.chains, traffic.numbers),
+    draw: () => drawQuery(own, rig.chains, traffic.numbers),
   });
   const starts = new Starts();
-  const seen: Seen = { followers: [], walks: [], backWalks: [], audits: [] };
+  const seen: Recorded = { followers: [], walks: [], backWalks: [], audits: [] };
   const reading = Promise.all(
     openReaders({ rig, seen, over, parts: (index) => parts(createRandom(seed * 7_919 + index)) }),
   );
   // If a reader fails, the run fails at once.
   const reached = await Promise.race([
-    tryFaults({ rig, crew, served, random }, { count: faults, say }),
+    tryFaults({ rig, processes: crew, served, random }, { count: faults, say }),
     failureOf(reading),
   ]);
   await traffic.stop();
@@ -107,7 +107,7 @@ const failureOf = async (work: Promise<unknown>): Promise<never> => {
 
 interface Reading {
   readonly rig: FeedRig;
-  readonly seen: Seen;
+  readonly seen: Recorded;
   readonly over: { readonly is: boolean };
   readonly parts: (index: number) => ReaderParts;
 }
@@ -147,7 +147,7 @@ function openReaders({ rig, seen, over, parts }: Reading): Promise<void>[] {
 }
 
 /** Reads forwards from the cursor before the first row to the end. */
-async function walkForth(parts: ReaderParts, { question, cursor }: BackWalk): Promise<Walk> {
+async function walkForth(parts: ReaderParts, { query: question, cursor }: BackWalk): Promise<Walk> {
   const follower = new Follower(parts, question);
   follower.startAt(question, cursor);
   await follower.finish();
@@ -158,14 +158,14 @@ interface Outcome {
   readonly findings: Findings;
   readonly traffic: Traffic;
   readonly served: Served;
-  readonly seen: Seen;
+  readonly seen: Recorded;
 }
 
 async function check(rig: FeedRig, { findings, traffic, served, seen }: Outcome): Promise<FeedRun['counts']> {
   const { journal } = traffic;
   const truth = await readLog(rig);
   checkJournal(truth, journal);
-  const versions = await placeVersions(rig, truth, findings);
+  const versions = await addTimes(rig, truth, findings);
   checkServed(served.versions, versions, findings);
   const walks = [...seen.followers.flatMap((follower) => follower.walks), ...seen.walks];
   for (const walk of walks) checkArrivals(walk, versions, findings);

@@ -1,15 +1,15 @@
 import type { Random } from '@playline/testkit/random';
-import type { Question } from './page-client.ts';
+import type { FeedQuery } from './page-client.ts';
 
 /** A place from which a reader may walk back. */
 export interface Start {
-  readonly question: Question;
+  readonly query: FeedQuery;
   readonly cursor: string;
   /** Epoch microseconds. Everything before this time is before the cursor. */
   readonly upTo: number;
 }
 
-const KEPT = 40;
+const STORED_MAX = 40;
 
 /** The cursors that readers have left recently, for readers who walk back. */
 export class Starts {
@@ -17,7 +17,7 @@ export class Starts {
 
   offer(start: Start): void {
     this.#kept.push(start);
-    if (this.#kept.length > KEPT) this.#kept.shift();
+    if (this.#kept.length > STORED_MAX) this.#kept.shift();
   }
 
   /** Null when no reader has read anything yet. */

@@ -15,7 +15,7 @@ const BURST_MAX = 25;
 const PAUSE_MAX_MS = 600;
 /** Limit of records that wait for writers, so that no run ends with minutes of them. */
 const WAITING_MAX = 150;
-const LOOK_MS = 200;
+const POLL_MS = 200;
 /** Longest time for which a transaction stays open. */
 const OPEN_MAX_MS = 1_200;
 
@@ -57,7 +57,7 @@ export function openTraffic(rig: FeedRig, seed: number): Traffic {
   const sources = Array.from({ length: SOURCES }, async (_, index) => {
     const source = new Source(rig, desk, createRandom(seed * 1_000 + index));
     while (!isOver) {
-      while (isFull && !isOver) await delay(LOOK_MS);
+      while (isFull && !isOver) await delay(POLL_MS);
       await source.step();
     }
     await source.close();
@@ -65,7 +65,7 @@ export function openTraffic(rig: FeedRig, seed: number): Traffic {
   const look = async () => {
     while (!isOver) {
       isFull = (await rig.waiting()) > WAITING_MAX;
-      await delay(LOOK_MS);
+      await delay(POLL_MS);
     }
   };
   const all = Promise.all([...sources, look()]);
@@ -114,7 +114,7 @@ class Desk {
   }
 
   /** Makes a record that must be refused: it changes a fixed member, or is in the partition of another chain. */
-  #toWrong(random: Random, number: number, standing: Told): Outgoing {
+  #toWrong(random: Random, number: number, standing: WrittenVersion): Outgoing {
     const kind = random.integer(0, 3);
     const record = recordOf(number, standing);
     if (kind === 0) return this.#rig.toOutgoing(recordOf(number, { ...standing, type: typeOf(number + 1) }));
@@ -129,7 +129,7 @@ class Desk {
 const addressOf = (contract: number): Buffer => activityOf(contract).contractAddress;
 
 /** What a record says of its activity besides the number. */
-interface Told {
+interface WrittenVersion {
   readonly chain: string;
   readonly version: number;
   readonly type: (typeof TYPES)[number];
@@ -137,7 +137,7 @@ interface Told {
 }
 
 /** A record. Its amount is the number of the version. */
-function recordOf(number: number, { chain, version, type, contract }: Told): ActivityRecord {
+function recordOf(number: number, { chain, version, type, contract }: WrittenVersion): ActivityRecord {
   return activityOf(number, {
     chain,
     type,

@@ -19,7 +19,7 @@ export interface TrueVersion {
 }
 
 /** A version with its `updated_at`. */
-export interface PlacedVersion extends TrueVersion {
+export interface TimedVersion extends TrueVersion {
   readonly us: number;
 }
 
@@ -92,14 +92,14 @@ export function checkJournal({ numbers }: LogTruth, journal: Journal): void {
  * Finds the row of each version, and reports faults of rows and dead letters.
  * @returns for each chain its versions, ascending
  */
-export async function placeVersions(
+export async function addTimes(
   rig: FeedRig,
   { accepted, refused }: LogTruth,
   findings: Findings,
-): Promise<Map<string, PlacedVersion[]>> {
+): Promise<Map<string, TimedVersion[]>> {
   const wrong = (words: string) => findings.add('one row a record', words);
   const rows = Map.groupBy(await rig.versions(), ({ partition, offset }) => `${partition} ${offset}`);
-  const placed: PlacedVersion[] = [];
+  const placed: TimedVersion[] = [];
   const lastUs = new Map<number, number>();
   for (const version of accepted) {
     const name = `${version.partition} ${version.offset}`;
@@ -138,8 +138,8 @@ export function isWanted(version: TrueVersion, filters: ActivityFilters): boolea
 }
 
 /** The last version of each activity up to a time, by its id. @param versions ascending */
-export function lastVersions(versions: readonly PlacedVersion[], upTo: number): Map<string, PlacedVersion> {
-  const last = new Map<string, PlacedVersion>();
+export function lastVersions(versions: readonly TimedVersion[], upTo: number): Map<string, TimedVersion> {
+  const last = new Map<string, TimedVersion>();
   for (const version of versions) {
     if (version.us > upTo) break;
     last.set(version.id, version);

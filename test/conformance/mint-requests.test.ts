@@ -48,8 +48,8 @@ describe('a mint request', () => {
     expect((await readShown(mints)).result).toEqual([shown]);
     const request = (await system.requests()).find(({ referenceId }) => referenceId === asset.reference_id)!;
     const activityId = Buffer.from('018f3a5c7c1e7d2a9b1e3f4a5b6c7d8e', 'hex');
-    await system.say(request, { revision: 1 });
-    await system.say(request, {
+    await system.publishState(request, { revision: 1 });
+    await system.publishState(request, {
       revision: 2,
       status: 'succeeded',
       stage: 'settled',
@@ -76,7 +76,12 @@ describe('a mint request', () => {
     await system.call(mints, { body: { assets: [asset] } });
     const [request] = (await system.requests()).filter(({ referenceId }) => referenceId === asset.reference_id);
     expect((await system.call(mints, { body: { assets: [asset] } })).status).toBe(409);
-    await system.say(request!, { revision: 1, status: 'failed', stage: 'settled', error: 'token already minted' });
+    await system.publishState(request!, {
+      revision: 1,
+      status: 'failed',
+      stage: 'settled',
+      error: 'token already minted',
+    });
     const one = `${mints}/${asset.reference_id}`;
     await until('it failed', async () => (await readShown(one)).result[0]?.status === 'failed');
     expect((await readShown(one)).result[0]).toMatchObject({ error: { message: 'token already minted' } });
@@ -188,7 +193,7 @@ describe('the list of mint requests', () => {
     const assets = [assetOf(), assetOf()];
     await system.call(mints, { body: { assets } });
     const request = (await system.requests()).find(({ referenceId }) => referenceId === assets[0]!.reference_id)!;
-    await system.say(request, { revision: 1, status: 'failed', stage: 'settled', error: 'no' });
+    await system.publishState(request, { revision: 1, status: 'failed', stage: 'settled', error: 'no' });
     const idsOf = async (query: string) =>
       (await readShown(mints + query)).result.map(({ reference_id }) => reference_id);
     await until('one has failed', async () => (await idsOf('?status=failed')).length === 1);

@@ -45,7 +45,7 @@ export interface MintingSystem {
   /** The mint requests on the log. */
   requests(): Promise<MintRequestRecord[]>;
   /** Publishes the result of a request, as the minter does. */
-  say(request: MintRequestRecord, change: Partial<MintStateRecord>): Promise<void>;
+  publishState(request: MintRequestRecord, change: Partial<MintStateRecord>): Promise<void>;
   /** Rows from ClickHouse. */
   rows<R>(sql: string): Promise<R[]>;
   close(): Promise<void>;
@@ -114,7 +114,7 @@ export async function startMinting(settings: Record<string, string> = {}): Promi
       const records = await readTopic({ brokers: testStores().kafka, topic: name });
       return records.map(({ value }) => mintRequestCodec.decode(value!.subarray(5)));
     },
-    say: (request, change) => say({ producer, topic, schemaId: own.schemaIdOf(topic) }, request, change),
+    publishState: (request, change) => say({ producer, topic, schemaId: own.schemaIdOf(topic) }, request, change),
     rows: async <R>(sql: string) => {
       const text = await own.query(`${sql} FORMAT JSONEachRow`);
       return text.split('\n').flatMap((line) => (line === '' ? [] : [JSON.parse(line) as R]));
@@ -175,7 +175,7 @@ async function say(
   };
   const partition = toPartition(Buffer.from(toSignerKey(request)), PARTITIONS);
   const value = frameRecord(schemaId, mintStateCodec.encode(state));
-  await producer.sendPlaced({ topic, partition, key: Buffer.from(toMintStateKey(state)), value });
+  await producer.sendForOffset({ topic, partition, key: Buffer.from(toMintStateKey(state)), value });
 }
 
 /** An asset with a new id. */

@@ -1,7 +1,7 @@
 import { type Recipe, readRecipes } from '@playline/events';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { happened, toTime } from './answers/facts-of.ts';
-import { ANSWERS, type Asked, type Row } from './answers/index.ts';
+import { occurredIn, toTime } from './answers/facts-of.ts';
+import { ANSWERS, type RecipeParams, type Row } from './answers/index.ts';
 import { fill } from './fill.ts';
 import { type OwnDatabase, openOwnDatabase } from './own-database.ts';
 import { createWorld, ENVIRONMENT } from './world.ts';
@@ -24,7 +24,7 @@ function personOfMany(): string {
 }
 
 /** Further parameters for recipes, where more than one answer is worth checking. */
-const ALSO: Readonly<Record<string, readonly Asked[]>> = {
+const ALSO: Readonly<Record<string, readonly RecipeParams[]>> = {
   '01-active-people.sql': [{ period: 'day' }, { period: 'month' }],
   '04-funnel-in-order.sql': [{ seconds: '60' }, { first: 'purchase', third: 'player_died' }],
   '05-funnel-in-any-order.sql': [{ first: 'purchase', third: 'session_started' }],
@@ -33,12 +33,12 @@ const ALSO: Readonly<Record<string, readonly Asked[]>> = {
 };
 
 /** The parameters for a recipe: first those of its command, then others. */
-function askedOf({ commands, file }: Recipe): Asked[] {
+function askedOf({ commands, file }: Recipe): RecipeParams[] {
   const values = [...commands[0]!.matchAll(/param_(\w+)=([^&"]*)/g)].map(([, name, value]) => [name, value]);
   return [{}, ...(ALSO[file] ?? [])].map((also) => ({ ...Object.fromEntries(values), ...also }));
 }
 
-const toSearch = (asked: Asked) =>
+const toSearch = (asked: RecipeParams) =>
   Object.fromEntries(Object.entries(asked).map(([name, value]) => [`param_${name}`, value]));
 const toRows = (text: string) => text.split('\n').flatMap((line) => (line === '' ? [] : [JSON.parse(line) as Row]));
 const AS_JSON = { default_format: 'JSONEachRow', output_format_json_quote_64bit_integers: '0' };
@@ -51,8 +51,8 @@ describe('the cookbook, on the traffic of a simulated game', () => {
   });
   afterAll(() => database.close());
 
-  const rowsOf = async (sql: string, asked: Asked = {}) =>
-    toRows(await (await database.ask(sql, { ...toSearch(asked), ...AS_JSON })).text());
+  const rowsOf = async (sql: string, asked: RecipeParams = {}) =>
+    toRows(await (await database.query(sql, { ...toSearch(asked), ...AS_JSON })).text());
 
   it('has a test with the expected answer for each recipe', () => {
     expect(questions.map(({ file }) => file)).toEqual(Object.keys(ANSWERS));
@@ -97,14 +97,14 @@ describe('the cookbook, on the traffic of a simulated game', () => {
     '$file writes a file with every event of the span, which ClickHouse can read back',
     async (recipe) => {
       const [asked = {}] = askedOf(recipe);
-      const exported = await (await database.ask(recipe.text, toSearch(asked))).blob();
+      const exported = await (await database.query(recipe.text, toSearch(asked))).blob();
       const form = new FormData();
       form.append('exported', exported);
       const structure =
         "message_id UUID, event_name String, event_time DateTime64(3, 'UTC'), person_id Nullable(String), property_price Nullable(Float64)";
       const search = { exported_format: formatOf(recipe)!, exported_structure: structure, ...AS_JSON };
-      const answer = await database.ask(form, { ...search, query: 'SELECT * FROM exported' });
-      const expected = happened(world, asked).map(({ id, person, message }) => ({
+      const answer = await database.query(form, { ...search, query: 'SELECT * FROM exported' });
+      const expected = occurredIn(world, asked).map(({ id, person, message }) => ({
         message_id: id,
         event_name: message.eventName ?? '',
         event_time: toTime(message.eventTime),
@@ -118,7 +118,7 @@ describe('the cookbook, on the traffic of a simulated game', () => {
 
   it.each(exports)('$file writes no raw id, and no property without a column', async (recipe) => {
     const [asked = {}] = askedOf(recipe);
-    const text = await (await database.ask(recipe.text, toSearch(asked))).text();
+    const text = await (await database.query(recipe.text, toSearch(asked))).text();
     const { anonymousId, deviceId } = world.facts
       .map(({ message }) => message)
       .find((one) => one.anonymousId && one.deviceId)!;

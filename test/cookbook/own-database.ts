@@ -7,7 +7,7 @@ export interface OwnDatabase {
   /** Runs a statement. @throws Error with ClickHouse's message */
   readonly command: (sql: string) => Promise<void>;
   /** Sends a query over HTTP with the limits of analysts. @throws Error with ClickHouse's message */
-  readonly ask: (sql: string | FormData, search?: Readonly<Record<string, string>>) => Promise<Response>;
+  readonly query: (sql: string | FormData, search?: Readonly<Record<string, string>>) => Promise<Response>;
   close(): Promise<void>;
 }
 
@@ -28,7 +28,7 @@ export async function openOwnDatabase(): Promise<OwnDatabase> {
   return {
     target,
     command,
-    ask: (sql, search = {}) => post(sql, { ...search, ...ANALYST_BOUNDS }),
+    query: (sql, search = {}) => post(sql, { ...search, ...ANALYST_BOUNDS }),
     close: () => command(`DROP DATABASE ${target.database} SYNC`),
   };
 }

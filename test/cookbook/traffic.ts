@@ -1,10 +1,10 @@
 import {
   EVENT_AGE_MAX_MS,
   EVENT_AHEAD_MAX_MS,
-  judgeBatch,
   type Message,
   type RejectionRecord,
   SURFACES,
+  validateBatch,
 } from '@playline/contracts';
 import { createRandom, type Random } from '@playline/testkit/random';
 import type { Identity, PersonsModel } from '../simulate/game/persons.ts';
@@ -86,7 +86,7 @@ function judge(batch: Batch, receivedAt: number, traceId: string): Pick<Simulate
     messageIdText: JSON.stringify((element as { messageId?: unknown } | null)?.messageId) ?? '',
   }));
   const window = { fromMs: receivedAt - EVENT_AGE_MAX_MS, toMs: receivedAt + EVENT_AHEAD_MAX_MS };
-  const verdict = judgeBatch(document, { window, sources });
+  const verdict = validateBatch(document, { window, sources });
   if (verdict.kind === 'fault' || verdict.accepted.length !== batch.sound.length)
     throw new Error('a batch of the simulator was judged as the simulator does not expect');
   return {

@@ -4,7 +4,7 @@ import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js';
 import { describe, expect, it } from 'vitest';
 import { parseSubject, parseWantedConsent } from '../../services/gateway/src/audience-routes.ts';
 import { createGatewayDocs } from '../../services/gateway/src/docs/source.ts';
-import { ODD_PLACES, ODD_VALUES, oddMessage } from '../../services/gateway/src/scan/test/odd-values.ts';
+import { ODD_LOCATIONS, ODD_VALUES, oddMessage } from '../../services/gateway/src/scan/test/odd-values.ts';
 import { SAMPLE_KINDS, sampleMessage } from '../../services/gateway/src/scan/test/sample-messages.ts';
 import { openGateway } from '../../services/gateway/src/test/open-gateway.ts';
 import { openGatewayIn, PUBLIC_URL } from './gateways.ts';
@@ -149,7 +149,7 @@ describe('the schema of a message', () => {
   it('accepts everything that the contract accepts, and rejects everything that it rejects, with two exceptions', () => {
     const counts = { both: 0, neither: 0, refusedLater: 0 };
     for (let kind = 0; kind < SAMPLE_KINDS; kind++)
-      for (const place of ODD_PLACES)
+      for (const place of ODD_LOCATIONS)
         for (const odd of ODD_VALUES) {
           const message = oddMessage(sampleMessage(kind, Date.now()), place, odd);
           const allowed = validate(message);

@@ -73,11 +73,7 @@ export const QUESTIONS: readonly Question[] = [
   },
   {
     asks: 'Why does the project have a producer for Kafka of its own?',
-    path: [
-      'README.md',
-      'infra/decisions/README.md',
-      'infra/decisions/0004-a-producer-of-our-own-on-borrowed-connections.md',
-    ],
-    answer: /Context/,
+    path: ['README.md', 'infra/decisions/README.md', 'infra/decisions/0003-topics-schemas-and-releases.md'],
+    answer: /its own producer/,
   },
 ];

@@ -107,7 +107,7 @@ class Work {
   #read(): Partial<State>[] {
     const { erasures } = this.#state;
     const open = [...erasures.keys()].filter((each) => {
-      const { asked, hasReceipt, held } = erasures[each] as Erasure;
+      const { requested: asked, hasReceipt, held } = erasures[each] as Erasure;
       return asked && !(hasReceipt && held === null);
     });
     if (open.length === 0) return [];
@@ -124,7 +124,7 @@ class Work {
   /** A gateway publishes a link within a known time, or never. */
   #isAllSent(): boolean {
     const { log } = this.#rules;
-    return log.placesOf('link').every((place) => place < this.#state.sent || log.atOf(place) > this.#cutoff());
+    return log.offsetsOf('link').every((place) => place < this.#state.sent || log.atOf(place) > this.#cutoff());
   }
 
   /**

@@ -1,5 +1,5 @@
 import type { Wish } from './people.ts';
-import { changed, type Move, type Rules, type State, type Topics, withPlace } from './state.ts';
+import { changed, type Move, type Rules, type State, type Topics, withOffset } from './state.ts';
 
 const TOPIC_OF = { event: 'events', link: 'links', consent: 'consents' } as const;
 
@@ -26,7 +26,7 @@ function send(rules: Rules, state: State): Move[] {
   }
   const topic = TOPIC_OF[next.kind];
   const published: Topics = { ...topics, [topic]: [...topics[topic], place] };
-  const unput = next.kind === 'consent' ? withPlace(state.unput, place) : state.unput;
+  const unput = next.kind === 'consent' ? withOffset(state.unput, place) : state.unput;
   return [[`${words} ${rules.log.idsOf(place)} of ${rules.log.atOf(place)}`, { sent, topics: published, unput }]];
 }
 
@@ -42,10 +42,10 @@ export function putConsent(rules: Rules, { choices, fences }: State, place: numb
   const [id] = rules.log.idsOf(place);
   if (rules.covers(fences, place) && rules.has('refuse consents by T of a fenced id')) return choices;
   const stored = choices.find((each) => rules.log.idsOf(each)[0] === id);
-  if (stored === undefined) return withPlace(choices, place);
+  if (stored === undefined) return withOffset(choices, place);
   return stored >= place
     ? choices
-    : withPlace(
+    : withOffset(
         choices.filter((each) => each !== stored),
         place,
       );
@@ -55,7 +55,7 @@ export function putConsent(rules: Rules, { choices, fences }: State, place: numb
 function loseHolds(rules: Rules, state: State): Move[] {
   const isBehindRequest = (erasure: number) =>
     rules.log.sent.findIndex((sent) => sent.kind === 'request' && sent.erasure === erasure) < state.sent;
-  return state.erasures.flatMap(({ asked, held }, erasure): Move[] => {
+  return state.erasures.flatMap(({ requested: asked, held }, erasure): Move[] => {
     const letGo = { erasures: changed(state.erasures, erasure, { held: null }) };
     if (held === null) return [];
     if (!asked && isBehindRequest(erasure) && rules.has('let a hold lapse whose request does not stand'))

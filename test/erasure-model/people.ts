@@ -61,7 +61,7 @@ export class Log {
     this.#erased = wishes.map((wish) => new Set(this.#erasedBy(wish)));
   }
 
-  placesOf(kind: Sent['kind']): number[] {
+  offsetsOf(kind: Sent['kind']): number[] {
     return this.sent.flatMap((sent, place) => (sent.kind === kind ? [place] : []));
   }
 
@@ -103,7 +103,7 @@ export class Log {
    * whatever order the log has them.
    */
   #erasedBy({ subject, cutoff }: Wish): number[] {
-    const known = this.placesOf('link').filter((place) => this.atOf(place) <= cutoff);
+    const known = this.offsetsOf('link').filter((place) => this.atOf(place) <= cutoff);
     const person = componentOf(this.graphOf(known), subject);
     const cutoffs = Object.fromEntries(person.map((id) => [id, cutoff]));
     return this.sent.flatMap((_, place) => (this.isBy(cutoffs, place) ? [place] : []));
@@ -111,7 +111,7 @@ export class Log {
 }
 
 /** What the stores have of the persons. Numbers are places in the log. */
-export interface Standing {
+export interface PersonData {
   readonly rows: readonly number[];
   readonly graph: Graph;
   /** For each id, the place of the consent that Redis returns. */
@@ -119,20 +119,20 @@ export interface Standing {
 }
 
 /** What is left although these erasures cover it; null when nothing is. */
-export function leftIn(log: Log, erasures: readonly number[], { rows, graph, choices }: Standing): string | null {
+export function leftIn(log: Log, erasures: readonly number[], { rows, graph, choices }: PersonData): string | null {
   const isErased = (place: number) => log.isErased(erasures, place);
   if (rows.some(isErased)) return 'erased rows are left';
   if (choices.some(isErased)) return 'an erased consent is left';
-  const allowed = log.graphOf(log.placesOf('link').filter((place) => !isErased(place)));
+  const allowed = log.graphOf(log.offsetsOf('link').filter((place) => !isErased(place)));
   const isAllowed = (ids: readonly Id[]) => ids.every((id) => componentOf(allowed, ids[0] as Id).includes(id));
   return graph.every(isAllowed) ? null : 'an erased link is left';
 }
 
 /** What is missing at the end although no erasure covers it; null when nothing is. */
-export function lostFrom(log: Log, erasures: readonly number[], { rows, graph, choices }: Standing): string | null {
+export function lostFrom(log: Log, erasures: readonly number[], { rows, graph, choices }: PersonData): string | null {
   const isKept = (place: number) => !log.isErased(erasures, place);
-  const consents = log.placesOf('consent').filter(isKept);
-  const wanted = [...log.placesOf('event'), ...log.placesOf('link')].filter(isKept);
+  const consents = log.offsetsOf('consent').filter(isKept);
+  const wanted = [...log.offsetsOf('event'), ...log.offsetsOf('link')].filter(isKept);
   if ([...wanted, ...consents].some((place) => !rows.includes(place))) return 'rows of others, or of later, are lost';
   const isJoined = ([one, other]: readonly Id[]) => componentOf(graph, one as Id).includes(other as Id);
   if (wanted.some((place) => log.isLink(place) && !isJoined(log.idsOf(place)))) return 'a later link is lost';

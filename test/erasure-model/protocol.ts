@@ -56,7 +56,7 @@ export class Protocol implements System<State>, Rules {
   }
 
   faultAtEnd(state: State): string | null {
-    const asked = state.erasures.flatMap(({ asked }, erasure) => (asked ? [erasure] : []));
+    const asked = state.erasures.flatMap(({ requested: asked }, erasure) => (asked ? [erasure] : []));
     return leftIn(this.log, asked, state) ?? lostFrom(this.log, asked, state);
   }
 
@@ -76,7 +76,7 @@ function readAgain(rules: Rules, state: State) {
   const { hands, decided, topics, happened } = state;
   if (!rules.mayHappen(state, 'replay') || hands.events !== null || hands.decisions !== null || decided !== null)
     return [];
-  const sent = (kind: 'event' | 'link') => rules.log.placesOf(kind).filter((place) => place < state.sent);
+  const sent = (kind: 'event' | 'link') => rules.log.offsetsOf(kind).filter((place) => place < state.sent);
   const links = sent('link');
   const read = { events: sent('event'), links, decisions: links.filter((place) => !topics.links.includes(place)) };
   const erasers = state.erasers.map((eraser) => {

@@ -71,7 +71,7 @@ export type Topics = Readonly<Record<Topic, readonly number[]>>;
 /** The stored state of an erasure, whichever eraser works on it. */
 export interface Erasure {
   /** Whether its request is on the topic. */
-  readonly asked: boolean;
+  readonly requested: boolean;
   readonly held: readonly Id[] | null;
   readonly closure: Cutoffs | null;
   readonly hasReceipt: boolean;
@@ -102,7 +102,7 @@ export const startOf = ({ wishes }: World): State => ({
   choices: [],
   rows: [],
   fences: {},
-  erasures: wishes.map(() => ({ asked: false, held: null, closure: null, hasReceipt: false })),
+  erasures: wishes.map(() => ({ requested: false, held: null, closure: null, hasReceipt: false })),
   erasers: [IDLE],
   zombie: null,
   revived: [],
@@ -129,7 +129,7 @@ export const changed = <T>(list: readonly T[], at: number, change: Partial<T>): 
   list.map((each, place) => (place === at ? { ...each, ...change } : each));
 
 /** Sorted, so that equal states have the same JSON. */
-export const withPlace = (places: readonly number[], place: number): number[] =>
+export const withOffset = (places: readonly number[], place: number): number[] =>
   [...new Set([...places, place])].sort((one, other) => one - other);
 
 /** For each id the later cut-off. Sorted. */

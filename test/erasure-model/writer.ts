@@ -1,4 +1,4 @@
-import { commit, type Move, type Rules, type State, type Written, withPlace } from './state.ts';
+import { commit, type Move, type Rules, type State, type Written, withOffset } from './state.ts';
 
 const TOPICS: readonly Written[] = ['events', 'decisions', 'consents'];
 
@@ -27,7 +27,7 @@ function writeOne(rules: Rules, state: State, record: { topic: Written; place: n
   }
   if (hand.keep && !hand.inserted) {
     const inserted = { ...hands, [topic]: { ...hand, inserted: true } };
-    return [[`writer inserts ${name}`, { rows: withPlace(rows, place), hands: inserted }]];
+    return [[`writer inserts ${name}`, { rows: withOffset(rows, place), hands: inserted }]];
   }
   return [[`writer commits ${name}`, { ...commit(state, topic), hands: { ...hands, [topic]: null } }]];
 }
@@ -38,7 +38,7 @@ function writeOne(rules: Rules, state: State, record: { topic: Written; place: n
 export function takeOver(rules: Rules, state: State): Move[] {
   const { hands, zombie, rows, happened } = state;
   if (zombie !== null)
-    return [['zombie writer inserts', { rows: withPlace(rows, zombie), revived: [zombie], zombie: null }]];
+    return [['zombie writer inserts', { rows: withOffset(rows, zombie), revived: [zombie], zombie: null }]];
   const hand = hands.events;
   if (!rules.mayHappen(state, 'zombie writer') || hand === null || !hand.keep || hand.inserted) return [];
   const paused = { zombie: state.topics.events[0] as number, hands: { ...hands, events: null }, loaded: false };
@@ -51,7 +51,9 @@ export function takeOver(rules: Rules, state: State): Move[] {
  */
 export function scrub(rules: Rules, state: State): Move[] {
   const isIdle = Object.values(state.topics).every((topic) => topic.length === 0) && state.zombie === null;
-  const isErased = state.erasures.every(({ asked, hasReceipt, held }) => !asked || (hasReceipt && held === null));
+  const isErased = state.erasures.every(
+    ({ requested: asked, hasReceipt, held }) => !asked || (hasReceipt && held === null),
+  );
   const isOver = state.sent === rules.log.sent.length && isIdle && isErased;
   if (!rules.has('scrub while the fence lives') || !isOver || state.scrubbed) return [];
   const rows = state.rows.filter((place) => !rules.covers(state.fences, place));

@@ -18,7 +18,7 @@ import {
   hurryReplacedFiles,
   rewriteAppendOnlyFile,
 } from './store-files.ts';
-import { findInBytes, keyNeedles, type Needle, placesIn, type Trace, textNeedle } from './traces/needle.ts';
+import { findInBytes, keyNeedles, locationsIn, type Needle, type Trace, textNeedle } from './traces/needle.ts';
 import { findInRedis } from './traces/redis.ts';
 import { clearingOf, findForbidden } from './traces/registry.ts';
 import { findInTables } from './traces/tables.ts';
@@ -79,10 +79,10 @@ async function leaveTraces(person: Person): Promise<void> {
   const messages = messagesWith(person);
   const strange = { 'user-agent': token, referer: `https://game.example/${token}`, tracestate: `a=${token}` };
   const body = JSON.stringify({ messages });
-  const answer = await rig.ask(`messages?who=${token}`, { method: 'POST', body, headers: strange });
+  const answer = await rig.request(`messages?who=${token}`, { method: 'POST', body, headers: strange });
   expect(await answer.json()).toMatchObject({ accepted: messages.length });
   const consent = JSON.stringify({ anonymousId, status: 'full', source: `source ${token}` });
-  expect((await rig.ask('tracking-consent', { method: 'PUT', body: consent })).status).toBe(204);
+  expect((await rig.request('tracking-consent', { method: 'PUT', body: consent })).status).toBe(204);
   await sendRefused(person);
   // Values that cannot be decoded become dead letters unchanged.
   const value = Buffer.concat([randomBytes(4), Buffer.from(token), person.anonymousKey]);
@@ -112,10 +112,10 @@ async function sendRefused({ token, anonymousId }: Person): Promise<void> {
     track({ surface: token, consentLevel: token, identityType: token, userId: token }),
     track({ anonymousId: `${token}${'x'.repeat(256)}`, properties: token }),
   ];
-  const answer = await rig.ask('messages', { method: 'POST', body: JSON.stringify({ messages: wrong }) });
+  const answer = await rig.request('messages', { method: 'POST', body: JSON.stringify({ messages: wrong }) });
   expect(await answer.json()).toMatchObject({ rejected: wrong.length });
-  await rig.ask('messages', { method: 'POST', body: `{"messages":[{"anonymousId":"${token}` });
-  await rig.ask(`nowhere/${token}`);
+  await rig.request('messages', { method: 'POST', body: `{"messages":[{"anonymousId":"${token}` });
+  await rig.request(`nowhere/${token}`);
   await until('the rejection is stored', async () =>
     Number((await rig.query(`SELECT count() FROM message_rejections WHERE library = 'other'`))[0]?.[0]),
   );
@@ -131,29 +131,29 @@ async function shareDevice(player: Person, owner: Person): Promise<string> {
 
 it('finds the person before the erasure in every place that is cleared, so the search would see what is left', () => {
   for (const { name } of ERASED_TABLES) {
-    expect(placesIn(before.engine)).toContain(`table ${name}`);
-    expect(placesIn(before.engineFiles)).toContain(`table ${name}`);
+    expect(locationsIn(before.engine)).toContain(`table ${name}`);
+    expect(locationsIn(before.engineFiles)).toContain(`table ${name}`);
   }
   for (const family of ['i', 'm', 'c'])
-    expect(placesIn(before.redis).map((place) => place.split(':')[0])).toContain(`redis ${family}`);
-  const fields = before.engine.filter(({ place, kind }) => place === 'table events' && kind === 'text');
+    expect(locationsIn(before.redis).map((place) => place.split(':')[0])).toContain(`redis ${family}`);
+  const fields = before.engine.filter(({ location: place, kind }) => place === 'table events' && kind === 'text');
   expect(fields[0]?.count).toBeGreaterThan(6);
   const topics = [TOPICS.messages, TOPICS.identityLinks, TOPICS.consents].map(({ name }) => name);
   const held = [...topics, ...topics.map((name) => `${name}.dead`)].map((name) => `topic ${name}`);
-  expect(placesIn(before.brokerFiles)).toEqual(expect.arrayContaining(held));
+  expect(locationsIn(before.brokerFiles)).toEqual(expect.arrayContaining(held));
   expect(before.redisFiles.map(({ kind }) => kind)).toContain('key');
 });
 
 it('leaves nothing that a query finds in any table or ClickHouse log, except where the registry allows it', async () => {
   const after = await findInTables(engineOf(), needles);
   expect(findForbidden(after)).toEqual([]);
-  expect(placesIn(after)).toContain('table erasure_fences');
+  expect(locationsIn(after)).toContain('table erasure_fences');
 });
 
 it('leaves nothing in any Redis key except the fences', async () => {
   const after = await findInRedis(rig.redis, needles);
   expect(findForbidden(after)).toEqual([]);
-  expect(after.map(({ place }) => clearingOf(place))).toContain('kept');
+  expect(after.map(({ location: place }) => clearingOf(place))).toContain('kept');
 });
 
 it('leaves nothing in any metric, nor in the log of any process', async () => {
@@ -212,7 +212,7 @@ it('leaves nothing in any file of ClickHouse after the removal, compressed or no
   expect(findForbidden(masked)).toEqual([]);
   expect(findForbidden(await findInEngineFiles(rig, needles))).toEqual([]);
   const still = await findInEngineFiles(rig, namesOf(bystander!));
-  for (const { name } of ERASED_TABLES) expect(placesIn(still)).toContain(`table ${name}`);
+  for (const { name } of ERASED_TABLES) expect(locationsIn(still)).toContain(`table ${name}`);
   expect(await rig.receiptOf(erasureId)).toMatchObject({ physicallyErasedAt: expect.any(Number) });
 }, 240_000);
 

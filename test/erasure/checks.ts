@@ -1,4 +1,4 @@
-import { type ErasureReceipt, newLook } from '@playline/erasure';
+import { type ErasureReceipt, newSearchId } from '@playline/erasure';
 import { until } from '@playline/testkit';
 import { expect } from 'vitest';
 import { ENVIRONMENT_ID, type ErasureRig, erased } from './rig.ts';
@@ -32,7 +32,7 @@ export async function expectNothingInRedis(rig: ErasureRig, keys: readonly Buffe
 
 /** The rows of these identities up to the cut-off that a query finds. */
 export async function survivorsOf({ rows }: ErasureRig, keys: readonly Buffer[], cutoffMs: number) {
-  const batch = newLook(Date.now());
+  const batch = newSearchId(Date.now());
   await rows.putTargets(
     batch,
     keys.map((key) => ({ environmentId: ENVIRONMENT_ID, key, cutoffMs })),
@@ -50,7 +50,7 @@ export async function survivorsOf({ rows }: ErasureRig, keys: readonly Buffer[],
 }
 
 export const isHeld = async ({ people }: ErasureRig, erasureId: Buffer): Promise<boolean> =>
-  (await people.guards.list(ENVIRONMENT_ID)).some((hold) => hold.erasureId.equals(erasureId));
+  (await people.guards.listHolds(ENVIRONMENT_ID)).some((hold) => hold.erasureId.equals(erasureId));
 
 /** Asserts that neither this erasure nor any other has a hold. */
 export async function expectNoHold(rig: ErasureRig, erasureId: Buffer): Promise<void> {

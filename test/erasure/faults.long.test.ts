@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, describe, it } from 'vitest';
 import { killErasers, pauseAnEraser } from './faults/eraser-killed.ts';
-import { judgeLinksAroundTheRequest, waitForStandingServices, waitForStandingWriter } from './faults/paused.ts';
+import { eraserWaitsForPausedServices, eraserWaitsForPausedWriter, linksAroundTheRequest } from './faults/paused.ts';
 import { comeBack, loseRedis, readTheLogAgain } from './faults/returns.ts';
 import { failAChange, loseClickHouse } from './faults/stores-away.ts';
 import { insertLate } from './faults/zombie.ts';
@@ -19,10 +19,11 @@ const timeout = 240_000;
 
 describe('an erasure', { timeout }, () => {
   it('waits for a stopped linker and a stopped writer, and covers what they had not processed yet', () =>
-    waitForStandingServices(rig));
-  it('waits for records that the writer has not stored when the fences are in force', () => waitForStandingWriter(rig));
+    eraserWaitsForPausedServices(rig));
+  it('waits for records that the writer has not stored when the fences are in force', () =>
+    eraserWaitsForPausedWriter(rig));
   it('covers a link from just before the cut-off and keeps one from after it; an id linked in between is erased with the person or loses its link', () =>
-    judgeLinksAroundTheRequest(rig));
+    linksAroundTheRequest(rig));
   it('ends when ClickHouse is down at several steps and the reply to the receipt is lost', () => loseClickHouse(rig));
   it('ends when a change of a table fails, as soon as the table can be changed again', () => failAChange(rig));
   it('ends when its eraser is killed at each of its steps and another one takes over', () => killErasers(rig));

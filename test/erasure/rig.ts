@@ -38,7 +38,7 @@ export interface ErasureRig {
   /** Starts one more process of a service; resolves when it is ready. */
   start(service: ServiceName, settings?: Record<string, string>): Promise<ServiceProcess>;
   /** Sends a request to the gateway. `secret`: with the secret key. */
-  ask(path: string, init?: RequestInit, secret?: boolean): Promise<Response>;
+  request(path: string, init?: RequestInit, secret?: boolean): Promise<Response>;
   /** Sends messages, again after a 500. Expects that all are accepted. */
   send(messages: readonly object[]): Promise<void>;
   /** Requests an erasure. @returns its id */
@@ -91,7 +91,7 @@ async function openOn(world: World): Promise<ErasureRig> {
   const services = ['gateway', 'identity-linker', 'event-writer', 'eraser'] as const;
   const started = await Promise.all(services.map((service) => start(service)));
   const running = Object.fromEntries(started.map((each) => [each.service, each])) as ErasureRig['running'];
-  const ask = createAsk(() => running.gateway, keys);
+  const ask = createRequest(() => running.gateway, keys);
   return {
     world,
     log,
@@ -102,7 +102,7 @@ async function openOn(world: World): Promise<ErasureRig> {
     running,
     settingsWith,
     start,
-    ask,
+    request: ask,
     operate,
     operateWell,
     keyer: createIdentityKeyer(PEPPER),
@@ -143,7 +143,10 @@ function createOperate(world: World): ErasureRig['operate'] {
   return (...args) => runOperator(world, args, { settings, maxMs: 0 });
 }
 
-function createAsk(gateway: () => ServiceProcess, keys: { publishable: string; secret: string }): ErasureRig['ask'] {
+function createRequest(
+  gateway: () => ServiceProcess,
+  keys: { publishable: string; secret: string },
+): ErasureRig['request'] {
   return async (path, init = {}, secret = false) => {
     const key = secret ? { 'x-service-api-key': keys.secret } : { 'x-service-publishable-key': keys.publishable };
     const headers = { 'content-type': 'application/json', ...key, ...init.headers };
@@ -152,7 +155,7 @@ function createAsk(gateway: () => ServiceProcess, keys: { publishable: string; s
 }
 
 /** Sends the same messages again after a 500, as clients must. */
-async function send(ask: ErasureRig['ask'], messages: readonly object[]): Promise<void> {
+async function send(ask: ErasureRig['request'], messages: readonly object[]): Promise<void> {
   const post = async () => {
     const answer = await ask('messages', { method: 'POST', body: JSON.stringify({ messages }) });
     return answer.status === 500 ? null : answer;
@@ -163,7 +166,7 @@ async function send(ask: ErasureRig['ask'], messages: readonly object[]): Promis
     throw new Error(`${answer.status}: ${JSON.stringify(body).slice(0, 2_000)}`);
 }
 
-async function erase(ask: ErasureRig['ask'], subject: Readonly<Record<string, string>>): Promise<Buffer> {
+async function erase(ask: ErasureRig['request'], subject: Readonly<Record<string, string>>): Promise<Buffer> {
   const answer = await ask(`data?${new URLSearchParams(subject)}`, { method: 'DELETE' }, true);
   const id = answer.headers.get('x-erasure-id');
   if (answer.status !== 202 || id === null) throw new Error(`${answer.status}: ${await answer.text()}`);

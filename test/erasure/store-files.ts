@@ -1,7 +1,7 @@
 import { appendFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { TOPIC_PLACES } from '@playline/erasure';
+import { TOPIC_STORES } from '@playline/erasure';
 import { until } from '@playline/testkit';
 import { Kafka, logLevel } from 'kafkajs';
 import { ask } from '../faults/world/clickhouse.ts';
@@ -30,7 +30,7 @@ export async function findInEngineFiles(rig: ErasureRig, needles: readonly Needl
     );
     return found === undefined ? path : `table ${found[0] === 'system' ? 'system.' : ''}${found[1]}`;
   };
-  return findInFiles(dataOf(rig, 'clickhouse'), needles, { placeOf, decompress: true });
+  return findInFiles(dataOf(rig, 'clickhouse'), needles, { locationOf: placeOf, decompress: true });
 }
 
 /** Makes ClickHouse remove replaced files after a second instead of eight minutes. */
@@ -55,14 +55,14 @@ export async function hurryReplacedFiles(rig: ErasureRig): Promise<void> {
  * A query of `system.parts` holds every part for its duration. Without pauses between queries ClickHouse could remove
  * none.
  */
-const LOOK_MS = 1_000;
+const POLL_MS = 1_000;
 
 /** ClickHouse removes replaced files from time to time, and rarely on a busy machine. */
 const REPLACED_WITHIN_MS = 200_000;
 
 export async function awaitReplacedFiles(rig: ErasureRig): Promise<void> {
   const isGone = async () => {
-    await delay(LOOK_MS);
+    await delay(POLL_MS);
     const left = await rig.query(
       'SELECT DISTINCT table FROM system.parts WHERE database = currentDatabase() AND NOT active ORDER BY table',
     );
@@ -76,17 +76,17 @@ export async function awaitReplacedFiles(rig: ErasureRig): Promise<void> {
 export function findInBrokerFiles(rig: ErasureRig, needles: readonly Needle[]): Trace[] {
   const prefix = rig.topic('');
   const placeOf = (path: string) => {
-    const topic = TOPIC_PLACES.find(({ name }) => path.includes(`/${prefix}${name}-`) && /-\d+\//.test(path));
+    const topic = TOPIC_STORES.find(({ name }) => path.includes(`/${prefix}${name}-`) && /-\d+\//.test(path));
     return topic === undefined ? path : `topic ${topic.name}`;
   };
-  return findInFiles(dataOf(rig, 'kafka'), needles, { placeOf });
+  return findInFiles(dataOf(rig, 'kafka'), needles, { locationOf: placeOf });
 }
 
 /** Makes every topic of the product expire at once, active segments included. */
 export async function expireTopics(rig: ErasureRig): Promise<void> {
   const admin = new Kafka({ brokers: [...rig.world.stack.file.kafka], logLevel: logLevel.NOTHING }).admin();
   await admin.connect();
-  const topics = TOPIC_PLACES.filter(({ clearing }) => clearing.by === 'ttl').map(({ name }) => rig.topic(name));
+  const topics = TOPIC_STORES.filter(({ clearing }) => clearing.by === 'ttl').map(({ name }) => rig.topic(name));
   const configEntries = [
     { name: 'retention.ms', value: '1' },
     { name: 'file.delete.delay.ms', value: '1' },
@@ -125,7 +125,7 @@ function expectOk(info: string): void {
 
 /** Searches the append-only file: a snapshot from the last rewrite, and all commands since. */
 export const findInRedisFiles = (rig: ErasureRig, needles: readonly Needle[]): Trace[] =>
-  findInFiles(dataOf(rig, 'redis'), needles, { placeOf: () => 'files of Redis' });
+  findInFiles(dataOf(rig, 'redis'), needles, { locationOf: () => 'files of Redis' });
 
 /** Searches the logs of all processes of the stack, stores included. */
 export const findInLogs = (rig: ErasureRig, needles: readonly Needle[]): Trace[] =>

@@ -108,7 +108,7 @@ async function expectRefusal(trial: Trial, persons: Persons, names: readonly str
 
 /** Number of attempts at link facts that a linker has repeated since it started. */
 async function retriesOf(linker: ServiceProcess): Promise<number> {
-  return sumOf(await metricsOf(linker), 'stream_retries_total', 'step="batch"');
+  return sumOf(await metricsOf(linker), 'playline_stream_retries_total', 'step="batch"');
 }
 
 export const redisWiped: Scenario = {

@@ -10,7 +10,7 @@ const ENGINE_MAX_MS = 90_000;
 async function countRepeated({ crew }: Trial): Promise<number> {
   const writers = crew.filter(({ service }) => service === 'event-writer');
   const texts = await Promise.all(writers.map(metricsOf));
-  return texts.reduce((sum, text) => sum + sumOf(text, 'stream_retries_total', 'step="write"'), 0);
+  return texts.reduce((sum, text) => sum + sumOf(text, 'playline_stream_retries_total', 'step="write"'), 0);
 }
 
 export const engineKilled: Scenario = {

@@ -13,7 +13,7 @@ const MESSAGES = 300;
 const TOO_MANY_PARTS = 252;
 
 export const retriesOf = async (writer: GatedProcess) =>
-  sumOf(await writer.metrics(), 'stream_retries_total', 'step="write"');
+  sumOf(await writer.metrics(), 'playline_stream_retries_total', 'step="write"');
 
 /** Runs a writer during `work`. Asserts that the writer survives and that every record is stored once. */
 export async function withWriter(
@@ -76,7 +76,7 @@ export async function fillEngineWithParts(rig: WriterRig, seed: number): Promise
     try {
       await rig.publishMessages(`test-parts-${seed}`, MESSAGES);
       await until('the engine has refused', () => refused > 2, WAIT_MAX_MS);
-      assert.equal(sumOf(await writer.metrics(), 'stream_partitions_stopped'), 0, 'no partition has stopped');
+      assert.equal(sumOf(await writer.metrics(), 'playline_stream_stopped_partitions'), 0, 'no partition has stopped');
     } finally {
       await rig.query('ALTER TABLE events RESET SETTING parts_to_delay_insert, parts_to_throw_insert');
     }

@@ -4,7 +4,7 @@ import { freePorts } from '@playline/infra/ports';
 import type { Stores } from '@playline/testkit';
 import { clickhouseSpec } from '../../infra/local/clickhouse.ts';
 import { type Keeper, keepRunning } from '../../infra/local/keeper.ts';
-import { placesOf } from '../../infra/local/places.ts';
+import { stackPathsOf } from '../../infra/local/paths.ts';
 import { loadSecrets } from '../../infra/local/secrets.ts';
 
 /** A separate ClickHouse for one test, with production's accounts. The test may stop, starve and fill it. */
@@ -30,10 +30,10 @@ export interface OwnEngineOptions {
 }
 
 export async function openOwnEngine({ memoryMaxBytes, prepareData }: OwnEngineOptions = {}): Promise<OwnEngine> {
-  const parent = join(placesOf().state, 'test');
+  const parent = join(stackPathsOf().state, 'test');
   mkdirSync(parent, { recursive: true });
   const folder = mkdtempSync(join(parent, 'engine-'));
-  const places = placesOf(folder);
+  const places = stackPathsOf(folder);
   const [port = 0] = await freePorts(1);
   const secrets = loadSecrets(places);
   const specOf = (operatorPassword = secrets.operatorPassword) =>

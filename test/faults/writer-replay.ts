@@ -100,7 +100,7 @@ async function end(command: GatedProcess, { arrivesLate, release }: { arrivesLat
  * update.
  */
 async function countedLetters(rig: WriterRig, writer: GatedProcess): Promise<number | undefined> {
-  const start = `stream_dead_letters_open{topic="${rig.messages}"`;
+  const start = `playline_stream_open_dead_letters{topic="${rig.messages}"`;
   const line = (await writer.metrics()).split('\n').find((each) => each.startsWith(start));
   return line === undefined ? undefined : Number(line.slice(line.lastIndexOf(' ')));
 }

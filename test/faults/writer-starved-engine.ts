@@ -34,7 +34,7 @@ export interface StarvedRig {
 
 /** Number of faults that the writer has counted, by ClickHouse's name of the error. */
 async function faultsOf(writer: GatedProcess, code: string): Promise<number> {
-  return sumOf(await writer.metrics(), 'event_writer_store_faults_total', `code="${code}"`);
+  return sumOf(await writer.metrics(), 'playline_store_faults_total', `code="${code}"`);
 }
 
 /** Resolves when the writer has met the fault several times, not only once. */
@@ -43,7 +43,7 @@ const meets = (writer: GatedProcess, code: string) =>
 
 /** Asserts that no partition is standing. These faults pass, and the writer must know that. */
 async function assertNoneStopped(writer: GatedProcess): Promise<void> {
-  assert.equal(sumOf(await writer.metrics(), 'stream_partitions_stopped'), 0, 'no partition has stopped');
+  assert.equal(sumOf(await writer.metrics(), 'playline_stream_stopped_partitions'), 0, 'no partition has stopped');
 }
 
 /**

@@ -54,7 +54,9 @@ const toWords = (line: string) =>
 
 function findingsOf(line: string): string[] {
   const text = USUAL.reduce((rest, usual) => rest.replace(usual, ''), toWords(line));
-  return BANNED.flatMap(([banned, instead]) => [...text.matchAll(banned)].map(([word]) => `"${word}": write ${instead}`));
+  return BANNED.flatMap(([banned, instead]) =>
+    [...text.matchAll(banned)].map(([word]) => `"${word}": write ${instead}`),
+  );
 }
 
 function main(prefix: string): void {

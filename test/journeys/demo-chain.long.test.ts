@@ -19,7 +19,8 @@ const directory = testStackFolder('demo-chain');
 const said: string[] = [];
 let stack: Stack;
 
-const start = () => startStack({ directory, services: ['gateway'], chain: true, say: (line) => void said.push(line) });
+const start = () =>
+  startStack({ directory, services: ['gateway'], chain: true, report: (line) => void said.push(line) });
 
 beforeAll(async () => {
   stack = await start();

@@ -106,7 +106,7 @@ async function publish(request: Parameters<typeof mintRequestCodec.encode>[0]): 
   const producer = await openProducer({ brokers, clientId: 'test', topics: [topic] });
   const id = await createSchemaRegistry({ url }).idOf(`${topic}-value`, mintRequestCodec.schema);
   const value = frameRecord(id, mintRequestCodec.encode(request));
-  await producer.sendPlaced({ topic, key: Buffer.from(toSignerKey(request)), value });
+  await producer.sendForOffset({ topic, key: Buffer.from(toSignerKey(request)), value });
   await producer.close();
 }
 
@@ -213,7 +213,7 @@ describe('a mint request on the log', () => {
     });
     expect(state).toMatchObject({ referenceId: 'journey-logged', tokenId: '7777', error: null, stage: 'settled' });
     expect(state.activityId).toHaveLength(16);
-    const secret = JSON.parse(readFileSync(`${stack.places.state}/secrets.json`, 'utf8')).signerKeys as string;
+    const secret = JSON.parse(readFileSync(`${stack.paths.state}/secrets.json`, 'utf8')).signerKeys as string;
     const environmentOf = (name: string) => readFileSync(`/proc/${stack.file.processes[name]}/environ`, 'utf8');
     expect(environmentOf('minter')).toContain(secret);
     for (const name of ['gateway', 'chain-api', 'activity-writer', 'chain-indexer'])

@@ -3,7 +3,7 @@ import { spawn } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { CHECKOUT, freePorts, placesOf, readStackFile, type StackFile } from '@playline/infra/local';
+import { CHECKOUT, freePorts, readStackFile, type StackFile, stackPathsOf } from '@playline/infra/local';
 import { bareEnvironment, testStackFolder, until } from '@playline/testkit';
 import { Redis } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -20,7 +20,7 @@ import { query, trackMessage } from './stack.ts';
 /** Time for two starts on a busy machine. */
 const NIGHT_MS = 300_000;
 const root = testStackFolder('night');
-const places = placesOf(join(root, '.playline'));
+const places = stackPathsOf(join(root, '.playline'));
 
 /** Every setting that users of a stack can change, none at its default. */
 const SETTINGS: Record<string, string> = {

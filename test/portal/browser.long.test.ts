@@ -1,22 +1,22 @@
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { FAINT_TEXT, TOO_WIDE } from '../docs/pages/probes.ts';
-import { pagesOf, pathFor, useOf } from './pages.ts';
-import { type Planted, plant, plantAccount } from './planted.ts';
-import { openPlantedPortal, type PlantedPortal } from './planted-portal.ts';
 import {
   closeContexts,
   LOOKS,
-  lookAt,
   openTab,
   seriousIn,
+  setViewport,
   sharedBrowser,
   TALL_ROWS,
   type Tab,
   takePicture,
   type Walk,
   walkThrough,
-} from './visit-portal.ts';
+} from './browser.ts';
+import { pagesOf, pathFor, useOf } from './pages.ts';
+import { type Planted, plant, plantAccount } from './planted.ts';
+import { openPlantedPortal, type PlantedPortal } from './planted-portal.ts';
 
 const FIRST_PORTAL = await openPlantedPortal();
 const PAGES = pagesOf(FIRST_PORTAL)
@@ -106,7 +106,7 @@ describe('every page', () => {
       const { page, faults } = kept;
       await open(page, path);
       for (const look of LOOKS) {
-        await lookAt(page, look);
+        await setViewport(page, look);
         const words = `${path} ${look.width} ${look.scheme}`;
         const { tooWide, tallRows, faintText } = await page.evaluate<Probed>(PROBES);
         expect.soft(tooWide, `${words}: wider than the screen`).toEqual([]);
@@ -115,7 +115,7 @@ describe('every page', () => {
         expect.soft(await seriousIn(page, look), `${words}: axe`).toEqual([]);
         await takePicture(kept, path, look);
       }
-      await lookAt(page, LOOKS[0]!);
+      await setViewport(page, LOOKS[0]!);
       const { unseen, unreached, reached } = await walk(kept, path);
       const seen = faults.splice(0);
       expect(unseen, 'the focus is not visible').toEqual([]);
@@ -140,7 +140,7 @@ describe('every page', () => {
     const { page, faults } = tab;
     await page.goto(`${portal.origin}/`);
     for (const look of LOOKS) {
-      await lookAt(page, look);
+      await setViewport(page, look);
       expect.soft(await page.evaluate(TOO_WIDE)).toEqual([]);
       expect.soft(await seriousIn(page, look)).toEqual([]);
       await takePicture(tab, 'home with nothing yet', look);
@@ -155,7 +155,7 @@ describe('every page', () => {
       const accountId = await plantAccount(long, { isAdministrator: true, name: 'w'.repeat(100) });
       const tab = await openTab(browser, { portal: long, accountId });
       tabs.push(tab);
-      await lookAt(tab.page, { width: 390, scheme: 'light' });
+      await setViewport(tab.page, { width: 390, scheme: 'light' });
       for (const path of PAGES) {
         await tab.page.goto(long.origin + pathFor(path, wide));
         await tab.page.evaluate(UNFOLD);

@@ -1,9 +1,9 @@
 import type { Browser } from 'playwright-core';
 import { afterAll, beforeAll, expect, it } from 'vitest';
+import { closeContexts, openTab, sharedBrowser } from './browser.ts';
 import { pathFor } from './pages.ts';
 import { type Planted, plant, plantAccount } from './planted.ts';
 import { openPlantedPortal, type PlantedPortal } from './planted-portal.ts';
-import { closeContexts, openTab, sharedBrowser } from './visit-portal.ts';
 
 let browser: Browser;
 let portal: PlantedPortal;

@@ -1,9 +1,9 @@
 import { afterEach, describe, expect, it } from 'vitest';
-import { HOSTILE } from './hostile.ts';
-import { deedUseOf, FILES, pagesOf, pathFor, personOf, type Seen, storedPathFor } from './pages.ts';
+import { HOSTILE } from './hostile-texts.ts';
+import { asRead, type Shape, shapeOf } from './page-shape.ts';
+import { actionUseOf, FILES, pagesOf, pathFor, personOf, type Seen, storedPathFor } from './pages.ts';
 import { AUTHOR, plant, plantAccount, type TextOf } from './planted.ts';
 import { NEAR_PROVIDER, openPlantedPortal, type PlantedPortal } from './planted-portal.ts';
-import { asRead, type Shape, shapeOf } from './shape.ts';
 
 let portals: PlantedPortal[] = [];
 afterEach(async () => {
@@ -53,9 +53,9 @@ async function formsWith(text: string): Promise<{ answers: FormAnswer[]; element
   const planted = await plant(portal, { id: 'demo', textOf: (field) => field });
   const administrator = await plantAccount(portal, { isAdministrator: true });
   const answers: FormAnswer[] = [];
-  for (const { path: page, deeds = {} } of pagesOf(portal)) {
+  for (const { path: page, actions: deeds = {} } of pagesOf(portal)) {
     for (const deed of Object.keys(deeds)) {
-      const { plain = () => ({}), refers = () => ({}) } = deedUseOf(page, deed);
+      const { plain = () => ({}), refers = () => ({}) } = actionUseOf(page, deed);
       // A short password is refused, and the form shows the other fields again.
       const values = Object.entries({ ...plain(planted), ...refers(planted) }).map(([name, value]) =>
         CHOOSING.has(name) ? [name, value] : [name, name === 'password' ? 'short' : text],

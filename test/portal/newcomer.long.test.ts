@@ -4,8 +4,8 @@ import { promisify } from 'node:util';
 import { until } from '@playline/testkit';
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { closeContexts, sharedBrowser } from './browser.ts';
 import { type NewcomerWorld, openNewcomerWorld } from './newcomer-world.ts';
-import { closeContexts, sharedBrowser } from './visit-portal.ts';
 
 const run = promisify(execFile);
 const PASSWORD = 'correct horse battery';

@@ -1,6 +1,10 @@
 import { randomInt } from 'node:crypto';
 import { createBytesInFlight } from '@playline/http';
-import { createBrowserCookie, createSessionCookie, createWayCookie } from '../../services/portal/src/frame/cookies.ts';
+import {
+  createBrowserCookie,
+  createProviderCookie,
+  createSessionCookie,
+} from '../../services/portal/src/frame/cookies.ts';
 import { createFormTokens } from '../../services/portal/src/frame/form-tokens.ts';
 import type { PortalPage } from '../../services/portal/src/frame/page.ts';
 import { createPages, type PagesParts } from '../../services/portal/src/pages/index.ts';
@@ -14,12 +18,12 @@ export interface PageUse {
   readonly params?: (planted: Planted) => Readonly<Record<string, string>>;
   /** The query of the path. */
   readonly query?: (planted: Planted) => Readonly<Record<string, string>>;
-  readonly deeds?: Readonly<Record<string, DeedUse>>;
+  readonly actions?: Readonly<Record<string, ActionUse>>;
   /** True when a script requests it, so it is not a page for people. */
   readonly isData?: boolean;
 }
 
-export interface DeedUse {
+export interface ActionUse {
   /** Fields that name no object of a project or an account. */
   readonly plain?: (planted: Planted) => Readonly<Record<string, string>>;
   /** Fields that name an object of a project or an account by its id. */
@@ -38,15 +42,15 @@ export const PASSWORDS = { password: 'correct horse battery', repeated: 'correct
 const person = { login: 'newcomer', name: 'Newcomer', ...PASSWORDS };
 
 /** A page that a one-time link opens, and its form. */
-const linkUse = (codeOf: (planted: Planted) => string): Pick<PageUse, 'query' | 'deeds'> => ({
+const linkUse = (codeOf: (planted: Planted) => string): Pick<PageUse, 'query' | 'actions'> => ({
   query: (planted) => ({ code: codeOf(planted) }),
-  deeds: { accept: { plain: (planted) => ({ code: codeOf(planted), ...person }) } },
+  actions: { accept: { plain: (planted) => ({ code: codeOf(planted), ...person }) } },
 });
 /** A signed-in user may accept an invitation with their existing account. */
 const invitationUse: PageUse = {
   query: ({ invitationCode }) => ({ code: invitationCode }),
-  deeds: {
-    ...linkUse(({ invitationCode }) => invitationCode).deeds,
+  actions: {
+    ...linkUse(({ invitationCode }) => invitationCode).actions,
     join: { plain: ({ invitationCode }) => ({ code: invitationCode }) },
   },
 };
@@ -57,16 +61,16 @@ const passkeyUse = (codeOf: (planted: Planted) => string): PageUse => ({
 
 /** All pages, by path. The tests fail for a page that is missing here: add how to fill it. */
 export const PAGE_USES: Readonly<Record<string, PageUse>> = {
-  '/': { deeds: { create: { plain: () => ({ name: 'Another game' }) } } },
+  '/': { actions: { create: { plain: () => ({ name: 'Another game' }) } } },
   '/projects/:project': {
-    deeds: {
+    actions: {
       rename: { plain: () => ({ name: 'Renamed' }) },
       'add-environment': { plain: () => ({ environment: 'added', kind: 'development' }) },
       archive: { plain: ({ project }) => ({ confirm: project.name }) },
     },
   },
   '/projects/:project/environments/:environment/keys': {
-    deeds: {
+    actions: {
       create: { plain: () => ({ kind: 'secret', name: 'Made' }) },
       refresh: { plain: (planted) => ({ kind: 'publishable', ...confirmEnvironment(planted) }) },
       revoke: { plain: (planted) => ({ kind: 'secret', ...confirmEnvironment(planted) }) },
@@ -75,7 +79,7 @@ export const PAGE_USES: Readonly<Record<string, PageUse>> = {
     },
   },
   '/projects/:project/environments/:environment/collections': {
-    deeds: {
+    actions: {
       link: { plain: () => ({ chain: 'demo-chain', contract: `0x${'7'.repeat(40)}`, name: 'Linked' }) },
       rename: { plain: () => ({ name: 'Renamed' }), refers: collection },
       relink: { refers: collection },
@@ -83,7 +87,7 @@ export const PAGE_USES: Readonly<Record<string, PageUse>> = {
     },
   },
   '/projects/:project/environments/:environment/signable-keys': {
-    deeds: {
+    actions: {
       create: { plain: () => ({ name: 'Made' }) },
       disable: { refers: signableKey },
       enable: { refers: ({ disabledAddress }) => ({ address: disabledAddress }) },
@@ -91,12 +95,12 @@ export const PAGE_USES: Readonly<Record<string, PageUse>> = {
   },
   '/projects/:project/environments/:environment/live': {
     query: () => ({ find: STORED_ID }),
-    deeds: { person: { plain: () => ({ person: 'nobody' }) } },
+    actions: { person: { plain: () => ({ person: 'nobody' }) } },
   },
   '/projects/:project/environments/:environment/live/events': { isData: true },
   '/projects/:project/environments/:environment/rejections': { query: () => ({ trace: TRACE_ID }) },
   '/projects/:project/environments/:environment/people': {
-    deeds: {
+    actions: {
       search: { refers: ({ personKey }) => ({ kind: 'key', id: personKey }) },
       erase: { plain: () => ({ kind: 'anonymous', id: 'nobody', confirm: 'nobody' }) },
       unlink: { plain: () => ({ kind: 'anonymous', id: 'nobody' }) },
@@ -113,13 +117,13 @@ export const PAGE_USES: Readonly<Record<string, PageUse>> = {
   '/projects/:project/audit': {},
   '/instance/audit': {},
   '/projects/:project/environments/:environment/limits': {
-    deeds: {
+    actions: {
       limit: { plain: () => ({ 'per-second': '5', burst: '6' }) },
       cap: { plain: () => ({ 'per-second': '80000', burst: '800000' }) },
     },
   },
   '/instance/rate-limit-keys': {
-    deeds: {
+    actions: {
       create: { plain: () => ({ partner: 'A partner', calls: '7', window: '60' }) },
       refresh: { refers: rateLimitKey },
       revoke: { refers: rateLimitKey },
@@ -127,7 +131,7 @@ export const PAGE_USES: Readonly<Record<string, PageUse>> = {
   },
   '/sign-in': {
     query: () => ({ again: '1' }),
-    deeds: {
+    actions: {
       password: { plain: () => ({ login: 'nobody', password: 'not the password' }) },
       passkey: { plain: () => ({ response: '{}' }) },
       openid: {},
@@ -136,7 +140,7 @@ export const PAGE_USES: Readonly<Record<string, PageUse>> = {
   '/sign-in/passkey': { isData: true },
   // No sign-in was started here, so the callback is refused.
   '/sign-in/openid': { isData: true, query: () => ({ state: 'nobody-s', code: 'none' }) },
-  '/sign-out': { deeds: { 'sign-out': {} } },
+  '/sign-out': { actions: { 'sign-out': {} } },
   '/first-sign-in': linkUse(({ firstCode }) => firstCode),
   '/first-sign-in/passkey': passkeyUse(({ firstCode }) => firstCode),
   '/invitation': invitationUse,
@@ -144,7 +148,7 @@ export const PAGE_USES: Readonly<Record<string, PageUse>> = {
   '/reset': linkUse(({ invitationCode }) => invitationCode),
   '/reset/passkey': passkeyUse(({ invitationCode }) => invitationCode),
   '/settings': {
-    deeds: {
+    actions: {
       rename: { plain: () => ({ name: 'Renamed' }) },
       password: { plain: () => PASSWORDS },
       'add-passkey': { plain: () => ({ name: 'Made', response: '{}' }) },
@@ -157,7 +161,7 @@ export const PAGE_USES: Readonly<Record<string, PageUse>> = {
   },
   '/settings/passkey': { isData: true },
   '/projects/:project/members': {
-    deeds: {
+    actions: {
       invite: { plain: () => ({ name: 'Invited', role: 'analyst' }) },
       role: { plain: () => ({ role: 'developer' }), refers: analyst },
       remove: { refers: analyst },
@@ -165,7 +169,7 @@ export const PAGE_USES: Readonly<Record<string, PageUse>> = {
     },
   },
   '/instance/accounts': {
-    deeds: {
+    actions: {
       invite: { plain: () => ({ name: 'Invited' }) },
       revoke: { refers: invited },
       appoint: { refers: analyst },
@@ -193,7 +197,7 @@ export function pagesOf({ parts, origin }: TestPortal): readonly PortalPage[] {
     oneTime: parts.oneTime,
     onFault: () => {},
     cookie: createSessionCookie(origin, SECRET),
-    wayCookie: createWayCookie(origin, SECRET, 600),
+    providerCookie: createProviderCookie(origin, SECRET, 600),
     tokens: createFormTokens(SECRET),
     wallClockMs: Date.now,
     accounts: parts.accounts.all,
@@ -208,7 +212,7 @@ export function pagesOf({ parts, origin }: TestPortal): readonly PortalPage[] {
   // Pages use these only during requests, and this function sends none.
   const signIn = {} as PagesParts['signIn'];
   const openId = {} as PagesParts['openId'];
-  return createPages({ ...parts, frame, signIn, openId, note: async () => {} });
+  return createPages({ ...parts, frame, signIn, openId, writeAudit: async () => {} });
 }
 
 /** How to request a page. @throws Error for a page that is not in the table */
@@ -219,8 +223,8 @@ export function useOf(path: string): PageUse {
 }
 
 /** How to fill a form. @throws Error for a form that is not in the table */
-export function deedUseOf(path: string, deed: string): DeedUse {
-  const use = useOf(path).deeds?.[deed];
+export function actionUseOf(path: string, deed: string): ActionUse {
+  const use = useOf(path).actions?.[deed];
   if (use !== undefined) return use;
   throw new Error(`The form ${deed} of ${path} is new: say in PAGE_USES how it is filled.`);
 }
@@ -276,7 +280,7 @@ export async function personOf(portal: TestPortal, accountId: string | null): Pr
   return {
     get: browser.get,
     send: (path, deed, values) => {
-      const token = createFormTokens(SECRET).issue({ sessionId, path: decodedPath(path), deed });
+      const token = createFormTokens(SECRET).issue({ sessionId, path: decodedPath(path), action: deed });
       // A random client address for each form, because the limit of forms per address is not under test here.
       const headers = { 'x-forwarded-for': `10.${randomInt(256)}.${randomInt(256)}.${randomInt(256)}` };
       return browser.post(path, new URLSearchParams({ deed, token, ...values }), headers);

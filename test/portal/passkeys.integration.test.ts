@@ -3,7 +3,7 @@ import { createMemoryRecordLog } from '@playline/access-keys/test';
 import type { Browser, BrowserContext, CDPSession, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { openPortal, type TestPortal } from '../../services/portal/src/test/open-portal.ts';
-import { closeContexts, sharedBrowser } from './visit-portal.ts';
+import { closeContexts, sharedBrowser } from './browser.ts';
 
 let portal: TestPortal;
 let browser: Browser;

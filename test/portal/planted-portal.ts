@@ -65,7 +65,7 @@ export async function openPlantedPortal(own: Parameters<typeof openPortal>[0] = 
   const portal = await openPortal({
     config: { PORTAL_SECRET: Buffer.alloc(32, 1), TRUSTED_PROXIES: 1 },
     reads: createMemoryReads(rows),
-    live: createToldLive(rows.live),
+    live: createPlantedLive(rows.live),
     openIdProvider: createNearProvider(),
     searchMessages: async ({ environmentId }) => rows.found[environmentId] ?? [],
     ...own,
@@ -74,13 +74,13 @@ export async function openPlantedPortal(own: Parameters<typeof openPortal>[0] = 
 }
 
 /** Sends each client the events of its environment and then ends, so that a stream can be read whole. */
-function createToldLive(planted: PlantedRows['live']): LiveHub {
+function createPlantedLive(planted: PlantedRows['live']): LiveHub {
   return {
-    look: ({ environmentId }) => {
+    subscribe: ({ environmentId }) => {
       const waiting = [...(planted[environmentId] ?? [])];
       return { next: async () => waiting.shift() ?? null, close: () => {} };
     },
-    lookers: 0,
+    subscribers: 0,
     held: { entries: 0, bytes: 0 },
     close: async () => {},
   };
@@ -90,7 +90,7 @@ export const STORED_ID = '0192f3a4-5b6c-7d8e-9f00-000000000001';
 export const TRACE_ID = 'abcdef0123456789abcdef0123456789';
 
 /** Adds one environment's rows to the stores that the portal only reads. */
-export function plantRows({ rows }: PlantedPortal, place: RowsPlace, textOf: TextOf): void {
+export function plantRows({ rows }: PlantedPortal, place: RowsScope, textOf: TextOf): void {
   const { environmentId, projectId } = place;
   const client = {
     code: textOf('code of a rejection'),
@@ -230,14 +230,14 @@ export function plantDecisions({ rows }: PlantedPortal, of: OfPerson, textOf: Te
   ];
 }
 
-export interface RowsPlace {
+export interface RowsScope {
   readonly projectId: string;
   readonly environmentId: string;
   /** A UUID. */
   readonly erasureId: string;
 }
 
-function toErasure({ erasureId }: RowsPlace): ErasureLine {
+function toErasure({ erasureId }: RowsScope): ErasureLine {
   const requestedMs = Date.now() - 3_600_000;
   const times = { fencedMs: requestedMs + 5_000, visiblyErasedMs: requestedMs + 9_000, physicallyErasedMs: null };
   return {

@@ -136,13 +136,13 @@ export function plantedNowhere(id: string, environment = 'hut'): Planted {
   };
 }
 
-interface KeyPlace {
+interface KeyScope {
   readonly projectId: string;
   readonly environmentId: string;
   readonly environment: KeyEnvironment;
 }
 
-async function plantKeys(portal: TestPortal, place: KeyPlace, textOf: TextOf): Promise<void> {
+async function plantKeys(portal: TestPortal, place: KeyScope, textOf: TextOf): Promise<void> {
   const { keys, settings } = portal.parts;
   const context = { store: keys.changedBy(AUTHOR), prefix: settings.keyPrefix };
   await createKey(context, { ...place, kind: 'publishable', name: textOf('name of an ended key') });
@@ -260,7 +260,7 @@ async function plantRateLimitKey(portal: TestPortal, textOf: TextOf): Promise<st
   return keyId;
 }
 
-interface EnvironmentPlace {
+interface EnvironmentScope {
   readonly projectId: string;
   readonly environmentId: string;
 }
@@ -272,7 +272,7 @@ function createAddress(): string {
   return `0x${addresses.toString(16).padStart(8, '0')}${'ab'.repeat(16)}`;
 }
 
-async function plantCollection(portal: TestPortal, place: EnvironmentPlace, textOf: TextOf): Promise<string> {
+async function plantCollection(portal: TestPortal, place: EnvironmentScope, textOf: TextOf): Promise<string> {
   const contractAddress = createAddress();
   await portal.parts.collections.changedBy(AUTHOR).change(() => ({
     id: `demo-chain:${contractAddress}`,
@@ -288,7 +288,7 @@ async function plantCollection(portal: TestPortal, place: EnvironmentPlace, text
 
 async function plantSignableKey(
   portal: TestPortal,
-  place: EnvironmentPlace & { readonly state: 'live' | 'disabled' },
+  place: EnvironmentScope & { readonly state: 'live' | 'disabled' },
   name: string,
 ): Promise<string> {
   const address = createAddress();

@@ -19,13 +19,13 @@ function isRecordStore(part: unknown): boolean {
 }
 
 /** Shorter texts occur by chance. */
-const TELLING_CHARACTERS_MIN = 8;
+const DISTINCT_CHARACTERS_MIN = 8;
 
 /** Texts of a project's records, ids and hashes included, that do not occur in the records of the other project. */
 export async function textsOf(portal: TestPortal, of: Planted, without: Planted): Promise<string[]> {
   const others = await recordsOf(portal, without);
   const texts = (await recordsOf(portal, of)).matchAll(/"((?:[^"\\]|\\.)*)"/g);
   return [...new Set([...texts].map(([, text = '']) => text))].filter(
-    (text) => text.length >= TELLING_CHARACTERS_MIN && !others.includes(text),
+    (text) => text.length >= DISTINCT_CHARACTERS_MIN && !others.includes(text),
   );
 }

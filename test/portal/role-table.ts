@@ -1,10 +1,10 @@
 /** Kinds of users, in ascending order of rights. A stranger has signed in and has no role in the project. */
-export const ASKERS = ['nobody', 'stranger', 'analyst', 'developer', 'owner', 'administrator'] as const;
-export type Asker = (typeof ASKERS)[number];
+export const CALLERS = ['nobody', 'stranger', 'analyst', 'developer', 'owner', 'administrator'] as const;
+export type Caller = (typeof CALLERS)[number];
 
 const READERS = 'sign-in 404 200 200 200 200';
 const DEVELOPERS = 'sign-in 404 404 200 200 200';
-const WHO_SIGNED_IN = 'sign-in 200 200 200 200 200';
+const SIGNED_IN = 'sign-in 200 200 200 200 200';
 const ADMINISTRATORS = 'sign-in 404 404 404 404 200';
 const EVERYBODY = '200 200 200 200 200 200';
 
@@ -13,7 +13,7 @@ const EVERYBODY = '200 200 200 200 200 200';
  * of rights must be made here as well, on purpose.
  */
 export const ANSWERS: Readonly<Record<string, string>> = {
-  'GET /': WHO_SIGNED_IN,
+  'GET /': SIGNED_IN,
   'POST / create': 'sign-in 404 404 404 404 303',
 
   'GET /projects/:project': READERS,
@@ -86,7 +86,7 @@ export const ANSWERS: Readonly<Record<string, string>> = {
   // 401: no sign-in was started.
   'GET /sign-in/openid': '401 401 401 401 401 401',
 
-  'GET /sign-out': WHO_SIGNED_IN,
+  'GET /sign-out': SIGNED_IN,
   'POST /sign-out sign-out': 'sign-in 303 303 303 303 303',
 
   'GET /first-sign-in': EVERYBODY,
@@ -107,7 +107,7 @@ export const ANSWERS: Readonly<Record<string, string>> = {
 
   'GET /reset/passkey': EVERYBODY,
 
-  'GET /settings': WHO_SIGNED_IN,
+  'GET /settings': SIGNED_IN,
   'POST /settings rename': 'sign-in 303 303 303 303 303',
   'POST /settings password': 'sign-in 303 303 303 303 303',
   // 400: the value is not a passkey.
@@ -121,7 +121,7 @@ export const ANSWERS: Readonly<Record<string, string>> = {
   'POST /settings end': 'sign-in 303 303 303 303 303',
   'POST /settings end-others': 'sign-in 303 303 303 303 303',
 
-  'GET /settings/passkey': WHO_SIGNED_IN,
+  'GET /settings/passkey': SIGNED_IN,
 
   'GET /projects/:project/members': READERS,
   'POST /projects/:project/members invite': 'sign-in 404 404 404 200 200',

@@ -1,10 +1,10 @@
 import { createMemorySessions } from '@playline/access-keys/test';
 import { describe, expect, it } from 'vitest';
-import { deedUseOf, pagesOf, pathFor, personOf, type Seen } from './pages.ts';
+import { shapeOf } from './page-shape.ts';
+import { actionUseOf, pagesOf, pathFor, personOf, type Seen } from './pages.ts';
 import { type Planted, plant, plantAccount } from './planted.ts';
 import { openPlantedPortal, type PlantedPortal } from './planted-portal.ts';
-import { ANSWERS, ASKERS, type Asker, FRESH } from './role-table.ts';
-import { shapeOf } from './shape.ts';
+import { ANSWERS, CALLERS, type Caller, FRESH } from './role-table.ts';
 
 /** A page, or one of its forms. */
 interface Deed {
@@ -14,13 +14,13 @@ interface Deed {
 }
 
 const FIRST_PORTAL = await openPlantedPortal();
-const DEEDS: readonly Deed[] = pagesOf(FIRST_PORTAL).flatMap(({ path: page, deeds = {} }) => [
+const DEEDS: readonly Deed[] = pagesOf(FIRST_PORTAL).flatMap(({ path: page, actions: deeds = {} }) => [
   { row: `GET ${page}`, page, deed: null },
   ...Object.keys(deeds).map((deed) => ({ row: `POST ${page} ${deed}`, page, deed })),
 ]);
 await FIRST_PORTAL.close();
 
-async function accountOf(portal: PlantedPortal, { members }: Planted, asker: Asker): Promise<string | null> {
+async function accountOf(portal: PlantedPortal, { members }: Planted, asker: Caller): Promise<string | null> {
   if (asker === 'nobody') return null;
   if (asker === 'stranger') return plantAccount(portal, {});
   if (asker === 'administrator') return plantAccount(portal, { isAdministrator: true });
@@ -28,31 +28,31 @@ async function accountOf(portal: PlantedPortal, { members }: Planted, asker: Ask
 }
 
 /** The status that a kind of user gets in a new project. */
-async function answerTo({ page, deed }: Deed, asker: Asker, portal: PlantedPortal): Promise<Seen> {
+async function answerTo({ page, deed }: Deed, asker: Caller, portal: PlantedPortal): Promise<Seen> {
   const planted = await plant(portal, { id: 'demo', textOf: (field) => `the ${field}` });
   const person = await personOf(portal, await accountOf(portal, planted, asker));
   const path = pathFor(page, planted);
   if (deed === null) return person.get(path);
-  const { plain = () => ({}), refers = () => ({}) } = deedUseOf(page, deed);
+  const { plain = () => ({}), refers = () => ({}) } = actionUseOf(page, deed);
   return person.send(path, deed, { ...plain(planted), ...refers(planted) });
 }
 
 const toWord = ({ status, headers }: Seen) =>
   status === 303 && headers.get('location')?.startsWith('/sign-in?next=') ? 'sign-in' : String(status);
 
-describe(`the answers of ${DEEDS.length} pages and forms to ${ASKERS.length} kinds of users`, () => {
+describe(`the answers of ${DEEDS.length} pages and forms to ${CALLERS.length} kinds of users`, () => {
   it('have one row each in the table, and the table has no other row', () => {
     expect(DEEDS.map(({ row }) => row).toSorted()).toEqual(Object.keys(ANSWERS).toSorted());
   });
 
   it.each(DEEDS)('$row: the answers are those of the table', async (deed) => {
     const answers: string[] = [];
-    for (const asker of ASKERS) {
+    for (const asker of CALLERS) {
       const portal = await openPlantedPortal();
       answers.push(toWord(await answerTo(deed, asker, portal)));
       await portal.close();
     }
-    expect(answers.join(' '), `of ${ASKERS.join(', ')}`).toBe(ANSWERS[deed.row]);
+    expect(answers.join(' '), `of ${CALLERS.join(', ')}`).toBe(ANSWERS[deed.row]);
   });
 });
 

@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createPortalApp } from '../../services/portal/src/app.ts';
 import {
-  deedUseOf,
+  actionUseOf,
   FILES,
   OTHER_ROUTES,
   type Person,
@@ -62,13 +62,13 @@ const answerTo: AnsweredBy = (person, { deed, path, values }) =>
 
 /** All pages and forms, aimed at the objects of `at`: by the path, or under our own path by ids in the form. */
 function triesAt({ portal, ours }: World, at: Planted): Try[] {
-  return pagesOf(portal).flatMap(({ path: page, deeds = {} }) => [
+  return pagesOf(portal).flatMap(({ path: page, actions: deeds = {} }) => [
     ...pathsAt(page, ours, at).flatMap((path): Try[] => [
       { page, deed: null, path, values: {} },
       ...Object.keys(deeds).map((deed) => ({ page, deed, path, values: valuesOf(page, deed, at) })),
     ]),
     ...Object.keys(deeds).flatMap((deed): Try[] => {
-      const { plain = () => ({}), refers } = deedUseOf(page, deed);
+      const { plain = () => ({}), refers } = actionUseOf(page, deed);
       if (refers === undefined) return [];
       return [{ page, deed, path: pathFor(page, ours), values: { ...plain(ours), ...refers(at) } }];
     }),
@@ -94,7 +94,7 @@ function pathsAt(page: string, ours: Planted, at: Planted): string[] {
 const placeOf = ({ id, environment }: Planted) => ({ id, environment });
 
 function valuesOf(page: string, deed: string, at: Planted): Readonly<Record<string, string>> {
-  const { plain = () => ({}), refers = () => ({}) } = deedUseOf(page, deed);
+  const { plain = () => ({}), refers = () => ({}) } = actionUseOf(page, deed);
   return { ...plain(at), ...refers(at) };
 }
 
@@ -239,7 +239,7 @@ describe('the separation test', () => {
   it('knows how to fill every route of the portal', async () => {
     const portal = await openPlantedPortal();
     const pages = pagesOf(portal);
-    const ofPages = pages.flatMap(({ path, deeds }) => [
+    const ofPages = pages.flatMap(({ path, actions: deeds }) => [
       `GET ${path}`,
       ...(deeds === undefined ? [] : [`POST ${path}`]),
     ]);
@@ -249,9 +249,9 @@ describe('the separation test', () => {
       (route) => !ofPages.includes(route) && !OTHER_ROUTES.some((each) => each.test(route)),
     );
     expect(unknown, 'routes that are no page: name them in OTHER_ROUTES, and say why nobody sees by them').toEqual([]);
-    for (const { path, deeds = {} } of pages) {
+    for (const { path, actions: deeds = {} } of pages) {
       useOf(path);
-      for (const deed of Object.keys(deeds)) deedUseOf(path, deed);
+      for (const deed of Object.keys(deeds)) actionUseOf(path, deed);
     }
   });
 

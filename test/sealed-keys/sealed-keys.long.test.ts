@@ -14,7 +14,7 @@ import { recoverMessageAddress, toHex } from 'viem';
 import { privateKeyToAddress } from 'viem/accounts';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { findInFiles } from '../erasure/traces/files.ts';
-import { findInBytes, type Needle, placesIn } from '../erasure/traces/needle.ts';
+import { findInBytes, locationsIn, type Needle } from '../erasure/traces/needle.ts';
 import { findInRedis } from '../erasure/traces/redis.ts';
 import { type JourneyStack, startJourneyStack } from '../journeys/stack.ts';
 
@@ -108,9 +108,9 @@ describe('the private key of a signable key', () => {
   it('is in no file of the stack: log, append-only file, tables, logs of processes, records', () => {
     const placeOf = (path: string) => path.split('/').slice(0, 2).join('/');
     const known = [named('sealed', Buffer.from(record.sealed)), named('table', Buffer.from('events_exact'))];
-    const found = findInFiles(stack.folder, [...known, ...needlesOf(key)], { placeOf, decompress: true });
+    const found = findInFiles(stack.folder, [...known, ...needlesOf(key)], { locationOf: placeOf, decompress: true });
     // Proves that the search works: the log and the append-only file have the record.
-    const placesOf = (needle: string) => placesIn(found.filter((trace) => trace.needle === needle));
+    const placesOf = (needle: string) => locationsIn(found.filter((trace) => trace.needle === needle));
     expect(placesOf('sealed')).toEqual(['data/kafka', 'data/redis']);
     expect(placesOf('table')).toContain('data/clickhouse');
     expect(found.filter(({ kind }) => kind === 'key')).toEqual([]);
@@ -124,7 +124,7 @@ describe('the private key of a signable key', () => {
   it('was never in the memory of the process that requested it', () => {
     const found = (needles: Needle[]) => findInFiles(memory, needles);
     const known = [named('address', Buffer.from(record.address))];
-    expect(placesIn(found(known))).toEqual(['heap.heapsnapshot', 'memory']);
+    expect(locationsIn(found(known))).toEqual(['heap.heapsnapshot', 'memory']);
     expect(found(needlesOf(key))).toEqual([]);
   });
 

@@ -5,7 +5,7 @@ import type { IndexedChain } from '@playline/chain';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import type { ChainApiAddress } from '../../services/operator/src/addresses.ts';
 import { EXIT, UnreachableError } from '../../services/operator/src/command.ts';
-import { runHere } from '../../services/operator/src/test/run-here.ts';
+import { runInProcess } from '../../services/operator/src/test/run-in-process.ts';
 import { createSimulateCommand } from './command.ts';
 
 const DEMO = { name: 'demo-chain', id: 'eip155:31337' };
@@ -60,7 +60,7 @@ async function run(args: readonly string[], { chainApi = API, stack = {}, answer
     questions.push(question);
     return answer ?? '';
   };
-  const result = await runHere([command], ['simulate', ...args], answer === undefined ? {} : { ask });
+  const result = await runInProcess([command], ['simulate', ...args], answer === undefined ? {} : { prompt: ask });
   return { ...result, questions };
 }
 

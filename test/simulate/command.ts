@@ -1,5 +1,5 @@
 import { randomInt } from 'node:crypto';
-import type { AskNode, ChainNode, IndexedChain } from '@playline/chain';
+import type { CallNode, ChainNode, IndexedChain } from '@playline/chain';
 import { isChainName } from '@playline/contracts';
 import type { ClickHouseAccount } from '@playline/stores';
 import type { Addresses } from '../../services/operator/src/addresses.ts';
@@ -17,9 +17,9 @@ import {
   UsageError,
   wholeNumberFrom,
 } from '../../services/operator/src/command.ts';
-import { type ImportSources, openImportWay } from '../../services/operator/src/import/import-way.ts';
+import { type ImportSources, openImporter } from '../../services/operator/src/import/importer.ts';
 import { ACTIVITIES, TOKENS } from '../../services/operator/src/import/subjects.ts';
-import { projectOf, toEnvironmentId } from '../../services/operator/src/keys/words.ts';
+import { projectOf, toEnvironmentId } from '../../services/operator/src/keys/subcommands.ts';
 import { createProgress } from '../../services/operator/src/progress.ts';
 import { readStack } from '../../services/operator/src/stack-file.ts';
 import { type ChainSimulationOptions, toReport as reportChain, simulateChain } from './chain/simulation.ts';
@@ -41,7 +41,7 @@ export interface SimulateContext {
   readonly imports: ImportSources;
   readonly createNode: (node: { name: string; url: string }) => ChainNode;
   /** Sends requests to the stack's node, including transactions. */
-  readonly createAskNode: (node: { url: string }) => AskNode;
+  readonly createAskNode: (node: { url: string }) => CallNode;
   /** Aborted when the user interrupts the command: what was sent is still reconciled. */
   readonly stop: AbortSignal;
 }
@@ -273,9 +273,9 @@ async function runChain(given: Options, context: SimulateContext, terminal: Term
     if (!(await consents(what, 'nothing was published', { options: given, terminal }))) return EXIT.failed;
   }
   const way = { ...context.imports, writerGroup: 'activity-writer', onProgress: terminal.progress };
-  const activities = await openImportWay(ACTIVITIES, way);
+  const activities = await openImporter(ACTIVITIES, way);
   try {
-    const tokens = await openImportWay(TOKENS, way);
+    const tokens = await openImporter(TOKENS, way);
     try {
       const { stop } = context;
       const result = await simulateChain({

@@ -1,4 +1,4 @@
-import { createAskNode, createRpcNode } from '@playline/chain/rpc';
+import { createCallNode, createRpcNode } from '@playline/chain/rpc';
 import { ConfigError, deploymentSettings, parseConfig } from '@playline/runtime';
 import { createConnectionFaults } from '@playline/stores';
 import { createAddresses } from '../../services/operator/src/addresses.ts';
@@ -40,7 +40,7 @@ async function main(): Promise<number> {
       config.TOPIC_PREFIX,
     ),
     createNode: (node) => createRpcNode(node),
-    createAskNode: (node) => createAskNode(node),
+    createAskNode: (node) => createCallNode(node),
     stop: stop.signal,
   });
   return runCommand([command], ['simulate', ...process.argv.slice(2)], terminal);

@@ -11,14 +11,15 @@
 --
 -- Filters: the rows of one person have many names and days and so are all over the sorting key. A bloom filter is as large as
 -- the number of different keys in its granule, so from_key and to_key, which are mostly zero, have a filter of a few bytes of
--- their own. user_key needs none: where it is set it equals identity_key (infra/decisions/0027). message_ids finds a message by
--- its id, the fifth column of the key.
+-- their own. user_key needs none: where it is set it equals identity_key (infra/decisions/0009-rows-of-a-person.md).
+-- message_ids finds a message by its id, the fifth column of the key.
 --
 -- Settings: granules of 2,048 rows make rows that are found by their whole key cost a quarter. Compressed blocks of 16 KiB
--- instead of 64: a query for a few rows unpacks a block of each column around each of them. Parts are merged about ten at a time,
--- and parts below 128 MiB stay in one file (infra/decisions/0011). An insert is acknowledged when it is on the disk
--- (infra/decisions/0014). A block takes one deduplication token for each partition it has rows of, up to three months of event
--- times, and the tokens of ten minutes of blocks must fit (deployment-settings.ts of @playline/runtime).
+-- instead of 64: a query for a few rows unpacks a block of each column around each of them. Parts are merged about ten at a
+-- time, and parts below 128 MiB stay in one file (infra/decisions/0004-exactly-once-delivery-to-clickhouse.md). An insert is
+-- acknowledged when it is on the disk (infra/decisions/0004-exactly-once-delivery-to-clickhouse.md). A block takes one
+-- deduplication token for each partition it has rows of, up to three months of event times, and the tokens of ten minutes of
+-- blocks must fit (deployment-settings.ts of @playline/runtime).
 CREATE TABLE IF NOT EXISTS events
 (
     environment_id LowCardinality(String) COMMENT 'Environment the message was sent to',

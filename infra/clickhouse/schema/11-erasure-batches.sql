@@ -14,8 +14,8 @@ SETTINGS fsync_after_insert = 1, fsync_part_directory = 1
 COMMENT 'Identities whose rows are being deleted. Empty when no erasure runs.';
 
 -- Part and offset of each row of a batch. A delete by part and offset reads no other column, while a delete by key reads keys
--- and times in every part that it touches (infra/decisions/0027). A location is valid until its part is merged or changed, and
--- matches no row afterwards, because a name of a part is never used again.
+-- and times in every part that it touches (infra/decisions/0009-rows-of-a-person.md). A location is valid until its part is
+-- merged or changed, and matches no row afterwards, because a name of a part is never used again.
 CREATE TABLE IF NOT EXISTS erasure_found
 (
     batch_id UUID COMMENT 'Batch of erasures that run together',

@@ -1,27 +1,27 @@
 import { toHeaders } from '@playline/testkit';
 
 /** Options of a query. */
-export interface How {
+export interface QueryOptions {
   /** After `?database=playline`. */
   readonly search?: string;
   readonly headers?: Record<string, string>;
   readonly signal?: AbortSignal;
 }
 
-export interface Answer {
+export interface QueryResult {
   readonly ok: boolean;
   readonly text: string;
 }
 
 /** Accounts of a ClickHouse, all in the database that their grants name. */
 export interface Accounts {
-  ask(account: string, sql: string, how?: How): Promise<Answer>;
+  query(account: string, sql: string, how?: QueryOptions): Promise<QueryResult>;
   /** Runs SQL as the operator. @throws Error with ClickHouse's message */
-  operate(sql: string): Promise<string>;
+  runAsOperator(sql: string): Promise<string>;
 }
 
 export function createAccounts(url: string, passwordOf: Readonly<Record<string, string>>): Accounts {
-  const ask: Accounts['ask'] = async (account, sql, { search = '', headers = {}, signal } = {}) => {
+  const ask: Accounts['query'] = async (account, sql, { search = '', headers = {}, signal } = {}) => {
     const named = toHeaders({ user: account, password: passwordOf[account] ?? '' });
     // The engine closes idle connections after 3 s, and a busy process may use one at that moment.
     const sent = {
@@ -38,5 +38,5 @@ export function createAccounts(url: string, passwordOf: Readonly<Record<string, 
     if (!ok) throw new Error(text);
     return text;
   };
-  return { ask, operate };
+  return { query: ask, runAsOperator: operate };
 }

@@ -4,7 +4,7 @@ import type { ClickHouseAccount } from '@playline/stores';
 import { createTables } from '@playline/testkit';
 import { clickhouseSpec } from '../../local/clickhouse.ts';
 import { keepRunning, type ProcessSpec } from '../../local/keeper.ts';
-import { placesOf } from '../../local/places.ts';
+import { stackPathsOf } from '../../local/paths.ts';
 import { freePorts } from '../../local/ports.ts';
 import { loadSecrets } from '../../local/secrets.ts';
 import { type Accounts, createAccounts } from './accounts.ts';
@@ -29,9 +29,9 @@ export interface AnalystsEngine extends Accounts {
 
 /** @param nativePort port on which it also serves the native protocol */
 export async function openAnalystsEngine({ nativePort }: { nativePort?: number } = {}): Promise<AnalystsEngine> {
-  const parent = join(placesOf().state, 'test');
+  const parent = join(stackPathsOf().state, 'test');
   mkdirSync(parent, { recursive: true });
-  const places = placesOf(mkdtempSync(join(parent, 'analysts-')));
+  const places = stackPathsOf(mkdtempSync(join(parent, 'analysts-')));
   const [port = 0] = await freePorts(1);
   const secrets = loadSecrets(places);
   const usual = clickhouseSpec(places, { port, secrets });
@@ -60,7 +60,7 @@ export async function openAnalystsEngine({ nativePort }: { nativePort?: number }
     portal: portalPassword,
     reader: readerPassword,
   };
-  const { ask, operate } = createAccounts(url, passwordOf);
+  const { query: ask, runAsOperator: operate } = createAccounts(url, passwordOf);
   let version = Date.now();
   const grant = async (account: string, environmentId: string, isGranted = true) => {
     version += 1;
@@ -78,7 +78,7 @@ export async function openAnalystsEngine({ nativePort }: { nativePort?: number }
   const passwords = Object.values(passwordOf);
   const files = { secretsFile: join(places.state, 'secrets.json'), logFile: spec.logFile };
   const accountOf = (user: string) => ({ url, user, password: passwordOf[user] ?? '', database: 'playline' });
-  return { url, passwords, ...files, ask, operate, accountOf, grant, close };
+  return { url, passwords, ...files, query: ask, runAsOperator: operate, accountOf, grant, close };
 }
 
 /** Its one statement opens the listeners of all ports that are set. */

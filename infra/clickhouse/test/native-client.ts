@@ -28,7 +28,7 @@ export interface NativeQuery {
 }
 
 /** Sends one query by ClickHouse's native protocol. @returns the text in what the server sent, up to a result or error */
-export async function askNatively({ port, user, password, sql }: NativeQuery): Promise<string> {
+export async function queryNatively({ port, user, password, sql }: NativeQuery): Promise<string> {
   const socket = connect(port, '127.0.0.1');
   socket.on('error', () => {});
   try {

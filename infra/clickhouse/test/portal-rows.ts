@@ -1,24 +1,24 @@
 import type { Accounts } from './accounts.ts';
 
 /** Two environments of two projects, each with one row of everything. One id is a prefix of the other. */
-export const OURS = 'demo';
+export const DEMO = 'demo';
 export const OTHER = 'demo-2';
-export type Environment = typeof OURS | typeof OTHER;
+export type Environment = typeof DEMO | typeof OTHER;
 /** Projects of the two environments. */
-export const PROJECT_OF = { [OURS]: 'game', [OTHER]: 'game-2' } as const;
+export const PROJECT_OF = { [DEMO]: 'game', [OTHER]: 'game-2' } as const;
 
-const KEY = { [OURS]: '6f'.repeat(16), [OTHER]: '73'.repeat(16) } as const;
+const KEY = { [DEMO]: '6f'.repeat(16), [OTHER]: '73'.repeat(16) } as const;
 const MESSAGE = {
-  [OURS]: '11111111-1111-4111-8111-111111111111',
+  [DEMO]: '11111111-1111-4111-8111-111111111111',
   [OTHER]: '22222222-2222-4222-8222-222222222222',
 } as const;
 const ERASURE = {
-  [OURS]: '55555555-5555-4555-8555-555555555555',
+  [DEMO]: '55555555-5555-4555-8555-555555555555',
   [OTHER]: '66666666-6666-4666-8666-666666666666',
 } as const;
 const NOW_MS = Date.parse('2026-11-01T10:00:00Z');
 /** Addresses of contracts, as ClickHouse stores them and as queries write them. */
-const CONTRACT = { [OURS]: 'c'.repeat(20), [OTHER]: 's'.repeat(20) } as const;
+const CONTRACT = { [DEMO]: 'c'.repeat(20), [OTHER]: 's'.repeat(20) } as const;
 const addressOf = (environment: Environment) => `0x${Buffer.from(CONTRACT[environment]).toString('hex')}`;
 const TIME = '2026-11-01 10:00:00.000';
 const DAY_MS = 86_400_000;
@@ -29,7 +29,7 @@ export const SECRET_OF_OTHER = 'stray-secret';
 export const ofOther = (text: string) =>
   /stray-|_stray|of-stray|stray_|STRAY_|(73){16}|game-2|demo-2|22222222-2222|66666666-6666/.test(text);
 
-const traceOf = (environment: Environment) => (environment === OURS ? 'trace-of-ours' : 'trace-of-stray');
+const traceOf = (environment: Environment) => (environment === DEMO ? 'trace-of-ours' : 'trace-of-stray');
 const quoted = (text: string) => `'${text}'`;
 
 /** The arguments of each view for an environment. A new view of the portal must be added here. */
@@ -87,7 +87,7 @@ export const callOf = (view: string, args: Record<string, string>) =>
 
 /** Rows of activities on a chain and of requests to it. */
 function chainRowsOf(environment: Environment, key: string): Record<string, Record<string, unknown>> {
-  const word = environment === OURS ? 'ours' : 'stray';
+  const word = environment === DEMO ? 'ours' : 'stray';
   const contract = CONTRACT[environment];
   return {
     mint_requests: {
@@ -119,10 +119,10 @@ function chainRowsOf(environment: Environment, key: string): Record<string, Reco
 }
 
 function rowsOf(environment: Environment): Record<string, Record<string, unknown>> {
-  const word = environment === OURS ? 'ours' : 'stray';
+  const word = environment === DEMO ? 'ours' : 'stray';
   const key = Buffer.from(KEY[environment], 'hex').toString();
   const [of, identity] = [{ environment_id: environment }, { identity_key: key }];
-  const log = { kafka_partition: 0, kafka_offset: environment === OURS ? 1 : 2 };
+  const log = { kafka_partition: 0, kafka_offset: environment === DEMO ? 1 : 2 };
   const event = {
     ...of,
     ...identity,
@@ -179,8 +179,8 @@ function rowsOf(environment: Environment): Record<string, Record<string, unknown
 }
 
 /** Fills both environments. */
-export async function fillPortalRows({ operate }: Pick<Accounts, 'operate'>): Promise<void> {
-  for (const environment of [OURS, OTHER] as const)
+export async function fillPortalRows({ runAsOperator: operate }: Pick<Accounts, 'runAsOperator'>): Promise<void> {
+  for (const environment of [DEMO, OTHER] as const)
     for (const [table, row] of Object.entries(rowsOf(environment)))
       await operate(`INSERT INTO ${table} FORMAT JSONEachRow ${JSON.stringify(row)}`);
   await operate('SYSTEM RELOAD DICTIONARY identity_persons');

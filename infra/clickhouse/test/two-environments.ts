@@ -1,12 +1,12 @@
 import type { AnalystsEngine } from './analysts-engine.ts';
 
 /** Two environments with one row of everything. All texts of the second one contain `stray`. */
-export const OURS = 'demo-ours';
+export const DEMO = 'demo-ours';
 export const OTHER = 'demo-stray';
 /** A text in everything that identifies a person, and nowhere else. */
 export const RAW = 'rawid';
 /** Hexadecimal keys of the identities. */
-const KEY = { [OURS]: '6f'.repeat(16), [OTHER]: '73'.repeat(16) } as const;
+const KEY = { [DEMO]: '6f'.repeat(16), [OTHER]: '73'.repeat(16) } as const;
 type Environment = keyof typeof KEY;
 
 /** Texts that only rows of the other environment contain. */
@@ -22,7 +22,7 @@ export function argumentsOf(view: string, environment: Environment): string {
 }
 
 function eventOf(environment: Environment): Record<string, unknown> {
-  const [word] = [environment === OURS ? 'ours' : 'stray'];
+  const [word] = [environment === DEMO ? 'ours' : 'stray'];
   const id = `${RAW}-${word}-7@example.org`;
   return {
     environment_id: environment,
@@ -30,7 +30,7 @@ function eventOf(environment: Environment): Record<string, unknown> {
     event_name: `${word}_event`,
     event_time: '2026-11-01 10:00:00.000',
     received_at: '2026-11-01 10:00:01.000',
-    message_id: environment === OURS ? '11111111-1111-4111-8111-111111111111' : '22222222-2222-4222-8222-222222222222',
+    message_id: environment === DEMO ? '11111111-1111-4111-8111-111111111111' : '22222222-2222-4222-8222-222222222222',
     user_id: id,
     identity_type: 'email',
     anonymous_id: `anonymous-${id}`,
@@ -60,14 +60,14 @@ const TIME = '2026-11-01 10:00:00.000';
 
 const testOf = (environment: Environment) => ({
   test: true,
-  message_id: environment === OURS ? '33333333-3333-4333-8333-333333333333' : '44444444-4444-4444-8444-444444444444',
+  message_id: environment === DEMO ? '33333333-3333-4333-8333-333333333333' : '44444444-4444-4444-8444-444444444444',
 });
 
 /** Rows of every table, whether or not a view for analysts reads it. */
 function rowsOf(environment: Environment): Record<string, Record<string, unknown> | Record<string, unknown>[]> {
-  const word = environment === OURS ? 'ours' : 'stray';
+  const word = environment === DEMO ? 'ours' : 'stray';
   const [of, key] = [{ environment_id: environment }, { identity_key: keyText(environment) }];
-  const log = { kafka_partition: 0, kafka_offset: environment === OURS ? 1 : 2 };
+  const log = { kafka_partition: 0, kafka_offset: environment === DEMO ? 1 : 2 };
   return {
     events: [
       { ...eventOf(environment), ...key },
@@ -84,8 +84,8 @@ function rowsOf(environment: Environment): Record<string, Record<string, unknown
 }
 
 /** Fills both environments. */
-export async function fillTwoEnvironments({ operate }: AnalystsEngine): Promise<void> {
-  for (const environment of [OURS, OTHER] as const)
+export async function fillTwoEnvironments({ runAsOperator: operate }: AnalystsEngine): Promise<void> {
+  for (const environment of [DEMO, OTHER] as const)
     for (const [table, rows] of Object.entries(rowsOf(environment)))
       await operate(
         `INSERT INTO ${table} FORMAT JSONEachRow ${[rows]

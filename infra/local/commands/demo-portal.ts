@@ -1,9 +1,9 @@
 import { EXIT } from '../command-table.mjs';
-import type { Places } from '../places.ts';
+import type { StackPaths } from '../paths.ts';
 import { readStackFile } from '../stack-file.ts';
 import { findSupervisor } from '../supervisor.ts';
 import { simulate } from './run.ts';
-import { firstLinkOf, sayLink } from './start.ts';
+import { firstLinkOf, reportLink } from './start.ts';
 import { up } from './up.ts';
 
 /** A minute of a small game, with broken messages and erasures, so that every page has something to show. */
@@ -11,7 +11,7 @@ const GAME = ['--players', '40', '--minutes', '1', '--rate', '40', '--broken', '
 const CHAIN = ['--chain', '--activities', '500', '--rate', '100'];
 
 /** `npm run demo-portal`: starts a stack with traffic, and prints where to look at it. */
-export async function demoPortal(places: Places): Promise<number> {
+export async function demoPortal(places: StackPaths): Promise<number> {
   const wasRunning = findSupervisor(places) !== null;
   if (!wasRunning) {
     const code = await up(places);
@@ -24,6 +24,6 @@ export async function demoPortal(places: Places): Promise<number> {
   const file = readStackFile(places);
   console.log(`\n  The portal: ${file?.portal}   project demo, environment development\n`);
   // A stack that was just started has printed its link already, and each link works once.
-  if (wasRunning) sayLink(await firstLinkOf(places, file));
+  if (wasRunning) reportLink(await firstLinkOf(places, file));
   return EXIT.ok;
 }

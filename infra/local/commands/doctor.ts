@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync, statfsSync, statSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
-import { findAnvilMistake } from '../../chain/anvil.ts';
+import { findAnvilProblem } from '../../chain/anvil.ts';
 import { findOrphans } from '../children.ts';
 import { engineLibrary } from '../clickhouse.ts';
 import { findProgram } from '../command.ts';
@@ -10,11 +10,11 @@ import { EXIT } from '../command-table.mjs';
 import { areJarsThere } from '../jars.ts';
 import { findJava } from '../java.ts';
 import { findMissingParts, installLine } from '../machine.ts';
-import type { Places } from '../places.ts';
+import type { StackPaths } from '../paths.ts';
 import { givenPort, isPortFree, portVariableOf } from '../ports.ts';
 import { SERVICES } from '../services.ts';
 import { portNamesFor } from '../stack-options.ts';
-import { judge, readStatus } from '../status.ts';
+import { readStatus, toVerdict } from '../status.ts';
 import { findSupervisor } from '../supervisor.ts';
 
 const SIGNS = { good: 'ok  ', warning: 'warn', bad: 'BAD ' } as const;
@@ -23,16 +23,16 @@ const SIGNS = { good: 'ok  ', warning: 'warn', bad: 'BAD ' } as const;
  * `npm run doctor`: prints every finding and how to mend it. Ends with 1 when one would keep the stack from starting or
  * from serving.
  */
-export async function doctor(places: Places): Promise<number> {
+export async function doctor(places: StackPaths): Promise<number> {
   const supervisor = findSupervisor(places);
   const orphans = supervisor === null ? findOrphans(places).map(({ name }) => name) : [];
   const isRunning = supervisor !== null || orphans.length > 0;
   const findings = await examine(places, { environment: process.env, isRunning });
-  for (const { level, what, mend } of findings)
+  for (const { level, what, fix: mend } of findings)
     console.log(`${SIGNS[level]}  ${what}${mend === undefined ? '' : `\n      mend: ${mend}`}`);
   const isMachineWell = !findings.some((finding) => finding.level === 'bad');
   if (orphans.length > 0) {
-    console.log(judge(null, orphans).sentence);
+    console.log(toVerdict(null, orphans).sentence);
     return EXIT.failed;
   }
   if (supervisor === null) {
@@ -40,9 +40,9 @@ export async function doctor(places: Places): Promise<number> {
     return isMachineWell ? EXIT.ok : EXIT.failed;
   }
   const statuses = (await readStatus(places)) ?? [];
-  const { isWell, sentence, hint } = judge(statuses);
+  const { isWell, sentence, hint } = toVerdict(statuses);
   console.log(`the stack is running (supervisor ${supervisor.pid}): ${sentence}${hint}`);
-  for (const { mend } of statuses) if (mend !== null) console.log(`      mend: ${mend}`);
+  for (const { fix: mend } of statuses) if (mend !== null) console.log(`      mend: ${mend}`);
   return isMachineWell && isWell ? EXIT.ok : EXIT.failed;
 }
 
@@ -50,7 +50,7 @@ interface Finding {
   level: 'good' | 'warning' | 'bad';
   what: string;
   /** How to mend it; absent when nothing is wrong. */
-  mend?: string;
+  fix?: string;
 }
 
 /** The oldest version of Redis that the tests cover. */
@@ -69,9 +69,9 @@ export function parseAvailableMemory(meminfo: string): number | null {
 }
 
 /** Compares a measured amount with the required one. */
-export function judgeAmount(name: string, have: number, { need, mend }: { need: number; mend: string }): Finding {
+export function checkAmount(name: string, have: number, { need, mend }: { need: number; mend: string }): Finding {
   if (have >= need) return { level: 'good', what: `${name}: ${gigabytes(have)} free` };
-  return { level: 'bad', what: `${name}: ${gigabytes(have)} free, ${gigabytes(need)} needed`, mend };
+  return { level: 'bad', what: `${name}: ${gigabytes(have)} free, ${gigabytes(need)} needed`, fix: mend };
 }
 
 /** The version from the output of `redis-server --version`, or null. */
@@ -90,18 +90,18 @@ function findRedis(): Finding[] {
     {
       level: 'warning',
       what: `${what}, ${REDIS_MAJOR_MIN}.0 or newer is tested`,
-      mend: 'install a newer redis-server',
+      fix: 'install a newer redis-server',
     },
   ];
 }
 
-function findVersions(places: Places): Finding[] {
+function findVersions(places: StackPaths): Finding[] {
   const found: Finding[] = [{ level: 'good', what: `Node ${process.version}` }, ...findRedis()];
   const java = findJava();
   if (java !== null) found.push({ level: 'good', what: `Java ${java.major}` });
   for (const part of findMissingParts(places)) {
     const mend = `\`npm start\` installs it, or: ${installLine([part])}`;
-    found.push({ level: 'bad', what: `${part.what} is not installed`, mend });
+    found.push({ level: 'bad', what: `${part.what} is not installed`, fix: mend });
   }
   const jars = areJarsThere(places) ? 'are there' : 'will be fetched at the first start';
   found.push({ level: 'good', what: `the jars of Kafka and the schema registry ${jars}` });
@@ -110,15 +110,15 @@ function findVersions(places: Places): Finding[] {
     found.push({ level: 'good', what: 'the ClickHouse engine is there' });
   } catch (error) {
     const mend = 'remove node_modules and start again; it exists for Linux with glibc on x64 and arm64';
-    found.push({ level: 'bad', what: (error as Error).message, mend });
+    found.push({ level: 'bad', what: (error as Error).message, fix: mend });
   }
   return [...found, findChain()];
 }
 
 function findChain(): Finding {
-  const mistake = findAnvilMistake();
+  const mistake = findAnvilProblem();
   if (mistake === null) return { level: 'good', what: 'the program of the chain is there' };
-  return { level: 'warning', what: `the chain is left out: ${mistake.what}`, mend: mistake.mend };
+  return { level: 'warning', what: `the chain is left out: ${mistake.what}`, fix: mistake.fix };
 }
 
 async function findPorts(environment: Record<string, string | undefined>): Promise<Finding[]> {
@@ -131,10 +131,10 @@ async function findPorts(environment: Record<string, string | undefined>): Promi
         found.push({
           level: 'bad',
           what: `port ${port} for ${name} is taken`,
-          mend: `set ${portVariableOf(name)} to another or unset it`,
+          fix: `set ${portVariableOf(name)} to another or unset it`,
         });
     } catch (error) {
-      found.push({ level: 'bad', what: (error as Error).message, mend: `correct or unset ${portVariableOf(name)}` });
+      found.push({ level: 'bad', what: (error as Error).message, fix: `correct or unset ${portVariableOf(name)}` });
     }
   }
   return found.length > 0 ? found : [{ level: 'good', what: 'no port that was asked for is taken' }];
@@ -153,7 +153,7 @@ function entriesOf(folder: string): string[] {
  * All disks with data: that of the stack's folder, and others, because a folder in it may be a mount or a symbolic
  * link.
  */
-function findDisks(places: Places): Finding[] {
+function findDisks(places: StackPaths): Finding[] {
   const data = join(places.state, 'data');
   const stores = entriesOf(data);
   const seen = new Set<number>();
@@ -169,7 +169,7 @@ function findDisks(places: Places): Finding[] {
     const isFirst = seen.size === 0;
     seen.add(dev);
     found.push(
-      judgeAmount(isFirst ? 'disk' : `disk of ${folder}`, bavail * bsize, {
+      checkAmount(isFirst ? 'disk' : `disk of ${folder}`, bavail * bsize, {
         need: isFirst ? DISK_MIN_BYTES : DATA_DISK_MIN_BYTES,
         mend: 'make room, or `npm run reset` to drop this stack’s data',
       }),
@@ -178,15 +178,15 @@ function findDisks(places: Places): Finding[] {
   return found;
 }
 
-function findRoom(places: Places): Finding[] {
+function findSpace(places: StackPaths): Finding[] {
   const memory = existsSync('/proc/meminfo') ? parseAvailableMemory(readFileSync('/proc/meminfo', 'utf8')) : null;
   const found = findDisks(places);
   if (memory !== null)
     found.push(
-      judgeAmount('memory', memory, { need: MEMORY_MIN_BYTES, mend: 'end other programs; the stack needs about 2 GB' }),
+      checkAmount('memory', memory, { need: MEMORY_MIN_BYTES, mend: 'end other programs; the stack needs about 2 GB' }),
     );
   if (availableParallelism() < 2)
-    found.push({ level: 'warning', what: 'one processor', mend: 'the stack works, slowly' });
+    found.push({ level: 'warning', what: 'one processor', fix: 'the stack works, slowly' });
   return found;
 }
 
@@ -195,9 +195,9 @@ function findRoom(places: Places): Finding[] {
  * @param isRunning true while this checkout's own stack uses its ports; they are not checked then
  */
 export async function examine(
-  places: Places,
+  places: StackPaths,
   { environment, isRunning }: { environment: Record<string, string | undefined>; isRunning: boolean },
 ): Promise<Finding[]> {
   const ports = isRunning ? [] : await findPorts(environment);
-  return [...findVersions(places), ...ports, ...findRoom(places)];
+  return [...findVersions(places), ...ports, ...findSpace(places)];
 }

@@ -2,12 +2,12 @@ import { closeSync, fstatSync, openSync, readdirSync, readSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { tailOf } from '../logs.ts';
-import { logFileOf, type Places } from '../places.ts';
+import { logFileOf, type StackPaths } from '../paths.ts';
 
 /** Short enough to follow a log, long enough to cost nothing. */
 const FOLLOW_POLL_MS = 300;
 
-function logNames(places: Places): string[] {
+function logNames(places: StackPaths): string[] {
   try {
     return readdirSync(join(places.state, 'logs'))
       .filter((file) => file.endsWith('.log'))
@@ -35,7 +35,7 @@ function readFrom(path: string, offset: number): { text: string; offset: number 
 }
 
 /** `npm run logs [service]`: prints the last lines. At a terminal it follows the log until Ctrl-C. */
-export async function logs(places: Places, wanted: readonly string[]): Promise<number> {
+export async function logs(places: StackPaths, wanted: readonly string[]): Promise<number> {
   const there = logNames(places);
   const unknown = wanted.filter((name) => !there.includes(name));
   if (there.length === 0 || unknown.length > 0) {

@@ -8,7 +8,7 @@ import { endOrphans } from '../children.ts';
 import { runCommand } from '../command.ts';
 import { EXIT } from '../command-table.mjs';
 import { assertSameTopics } from '../deployment.ts';
-import { logFileOf, type Places } from '../places.ts';
+import { logFileOf, type StackPaths } from '../paths.ts';
 import { givenPort } from '../ports.ts';
 import { proveRoundTrip } from '../proof.ts';
 import { createProgress, deathReport, silenceReport, stackReport } from '../report.ts';
@@ -30,7 +30,7 @@ const TIMER_SLACK_MS = { stores: 100, services: 10 };
 const STOP_SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 
 export interface Supervision {
-  say: (line: string) => void;
+  report: (line: string) => void;
   /** Words of `start` and `up`. */
   args: readonly string[];
   /** All processes serve, and the round trip is not proven yet. */
@@ -41,7 +41,7 @@ export interface Supervision {
 
 /** Starts the stack, proves it, and keeps it until a signal; resolves when everything has been stopped. */
 async function superviseUntilSignal(supervision: Supervision): Promise<void> {
-  const { say } = supervision;
+  const { report: say } = supervision;
   const asked = new AbortController();
   const signalled = new Promise<void>((done) => {
     // One Ctrl-C arrives up to three times (from terminal, npm and bootstrap), so a stop that has begun goes on.
@@ -54,7 +54,7 @@ async function superviseUntilSignal(supervision: Supervision): Promise<void> {
   let stack: Stack | null = null;
   try {
     stack = await startStack({
-      say,
+      report: say,
       onDeath: (death) => say(deathReport(death)),
       onSilence: (silence) => say(silenceReport(silence)),
       signal: asked.signal,
@@ -92,11 +92,11 @@ async function prove(stack: Stack, say: (line: string) => void): Promise<void> {
  * Makes this process the checkout's supervisor for as long as the stack runs.
  * @returns false when another one already is
  */
-export async function supervise(places: Places, supervision: Supervision): Promise<boolean> {
+export async function supervise(places: StackPaths, supervision: Supervision): Promise<boolean> {
   if (claimSupervision(places) !== null) return false;
   try {
-    const orphans = await endOrphans(places, supervision.say);
-    if (orphans.length > 0) supervision.say(`ended what a dead supervisor had left: ${orphans.join(', ')}`);
+    const orphans = await endOrphans(places, supervision.report);
+    if (orphans.length > 0) supervision.report(`ended what a dead supervisor had left: ${orphans.join(', ')}`);
     await superviseUntilSignal(supervision);
   } finally {
     releaseSupervision(places);
@@ -105,7 +105,7 @@ export async function supervise(places: Places, supervision: Supervision): Promi
 }
 
 /** The words for a start that finds the stack running. */
-export function alreadyRunning(places: Places): string {
+export function alreadyRunning(places: StackPaths): string {
   const file = readStackFile(places);
   const hint = 'the stack of this checkout is already running; `npm run down` stops it';
   return file === null ? `${hint} (it is just starting or stopping)` : `${hint}\n${stackReport(places, file)}`;
@@ -116,7 +116,7 @@ export function alreadyRunning(places: Places): string {
  * and what the stack leaves out is said.
  * @returns whether it may be started
  */
-export async function areSettingsRight(places: Places): Promise<boolean> {
+export async function hasValidSettings(places: StackPaths): Promise<boolean> {
   const mistakes = await configMistakes(places, process.env);
   for (const mistake of mistakes) console.error(mistake);
   if (mistakes.length > 0) return false;
@@ -126,17 +126,17 @@ export async function areSettingsRight(places: Places): Promise<boolean> {
 }
 
 /** The first administrator's link of a stack with a portal; null when it needs none. */
-export async function firstLinkOf(places: Places, file: StackFile | null): Promise<string | null> {
+export async function firstLinkOf(places: StackPaths, file: StackFile | null): Promise<string | null> {
   return file?.portal === undefined ? null : makeFirstLink(places);
 }
 
 /** Printed only to this terminal, not to a log, because anybody with the link can administer the portal. */
-export function sayLink(link: string | null): void {
+export function reportLink(link: string | null): void {
   if (link !== null) console.log(firstLinkReport(link));
 }
 
 /** Behind the table: a mint is final some blocks later, which nobody waits for. */
-async function sayMint(file: StackFile): Promise<void> {
+async function reportMint(file: StackFile): Promise<void> {
   try {
     const mint = await proveMint(file);
     if (mint === null) return;
@@ -151,16 +151,16 @@ async function sayMint(file: StackFile): Promise<void> {
 }
 
 /** `npm start`: in the foreground until Ctrl-C. */
-export async function start(places: Places, args: readonly string[]): Promise<number> {
-  if (findSupervisor(places) === null && !(await areSettingsRight(places))) return EXIT.usage;
+export async function start(places: StackPaths, args: readonly string[]): Promise<number> {
+  if (findSupervisor(places) === null && !(await hasValidSettings(places))) return EXIT.usage;
   const didRun = await supervise(places, {
-    say: createProgress((line) => console.log(line)),
+    report: createProgress((line) => console.log(line)),
     args,
     onReady: ({ file, missing }) => {
       console.log(`${stackReport(places, file)}\n  Ctrl-C drains and stops all of it.\n`);
       for (const sentence of missing) console.log(`  ${sentence}\n`);
-      void firstLinkOf(places, file).then(sayLink);
-      void sayMint(file);
+      void firstLinkOf(places, file).then(reportLink);
+      void reportMint(file);
     },
   });
   if (!didRun) console.log(alreadyRunning(places));
@@ -171,7 +171,7 @@ export async function start(places: Places, args: readonly string[]): Promise<nu
  * A link for the first administrator of the portal. It is only for the terminal and is never logged. Null when there is
  * an administrator, or when that cannot be found out now: `npm run accounts -- link` reports which.
  */
-async function makeFirstLink(places: Places): Promise<string | null> {
+async function makeFirstLink(places: StackPaths): Promise<string | null> {
   const main = join(places.checkout, 'services', 'operator', 'src', 'main.ts');
   // The command finds the stack by its records, as it does for people.
   const folder = dirname(places.state);
@@ -234,10 +234,10 @@ export async function proveMint(file: StackFile, wallClockMs: () => number = Dat
   const assets = [{ reference_id: referenceId, owner_address: chain.signer }];
   // A minute earlier, because the node has its own clock.
   const fromIndexedAt = new Date(wallClockMs() - 60_000).toISOString();
-  await askJson(mintsUrl, { method: 'POST', headers, body: JSON.stringify({ assets }) });
+  await fetchJson(mintsUrl, { method: 'POST', headers, body: JSON.stringify({ assets }) });
   const acceptedAtMs = performance.now();
   const request = await waitFor('the mint is not final', async () => {
-    const found = await askJson<{ result: MintRequest[] }>(`${mintsUrl}/${referenceId}`, { headers });
+    const found = await fetchJson<{ result: MintRequest[] }>(`${mintsUrl}/${referenceId}`, { headers });
     const [first] = found.result;
     if (first?.status === 'failed') throw new Error(`the mint failed: ${first.error?.message}`);
     return first?.status === 'succeeded' ? first : null;
@@ -249,7 +249,7 @@ export async function proveMint(file: StackFile, wallClockMs: () => number = Dat
     from_indexed_at: fromIndexedAt,
   });
   await waitFor('the mint is not in the history', async () => {
-    const { result } = await askJson<{ result: { id: string }[] }>(`${chainUrl}/activity-history?${query}`);
+    const { result } = await fetchJson<{ result: { id: string }[] }>(`${chainUrl}/activity-history?${query}`);
     return result.find(({ id }) => id === request.activity_id) ?? null;
   });
   return {
@@ -261,7 +261,7 @@ export async function proveMint(file: StackFile, wallClockMs: () => number = Dat
   };
 }
 
-async function askJson<T>(url: string, { headers, ...init }: RequestInit = {}): Promise<T> {
+async function fetchJson<T>(url: string, { headers, ...init }: RequestInit = {}): Promise<T> {
   const signal = AbortSignal.timeout(10_000);
   const response = await fetch(url, {
     ...init,
@@ -320,13 +320,13 @@ const isDecidedByStack = (name: string) => isStoreSetting(name) || Object.hasOwn
  * The settings of every service. They are imported by path, as processes are started by path, because infra may not
  * import services.
  */
-async function schemasOf(places: Places): Promise<z.ZodObject[]> {
+async function schemasOf(places: StackPaths): Promise<z.ZodObject[]> {
   const modules = SERVICES.map(({ name }) => import(join(places.checkout, 'services', name, 'src', 'config.ts')));
   return (await Promise.all(modules)).map(({ configSchema }) => configSchema);
 }
 
 /** Names the settings that are set but ignored, because the stack has its own; null when there are none. */
-export async function leftOutSentence(places: Places, environment: Environment): Promise<string | null> {
+export async function leftOutSentence(places: StackPaths, environment: Environment): Promise<string | null> {
   const known = new Set((await schemasOf(places)).flatMap(({ shape }) => Object.keys(shape)));
   const isLeftOut = (name: string) => known.has(name) && isDecidedByStack(name) && environment[name] !== '';
   const names = Object.keys(environment).filter(isLeftOut);
@@ -339,7 +339,7 @@ export async function leftOutSentence(places: Places, environment: Environment):
  * Checks the whole environment before anything is started: ports, names of topics, settings of every service.
  * @returns one line for each mistake, without the value, because it may be a secret; empty when all is right
  */
-export async function configMistakes(places: Places, environment: Environment): Promise<string[]> {
+export async function configMistakes(places: StackPaths, environment: Environment): Promise<string[]> {
   const passedOn = Object.entries(environment).filter(([name]) => !isDecidedByStack(name));
   const judged = { ...Object.fromEntries(passedOn), ...STAND_INS };
   const mistakes = portNamesFor({ chain: true }, SERVICES).flatMap((name) =>

@@ -1,17 +1,17 @@
 import { VERSION } from '@playline/runtime';
 import { findOrphans } from '../children.ts';
 import { EXIT } from '../command-table.mjs';
-import type { Places } from '../places.ts';
-import { judge, readStatus, toLines } from '../status.ts';
+import type { StackPaths } from '../paths.ts';
+import { readStatus, toLines, toVerdict } from '../status.ts';
 
 /**
  * `npm run status`: asks every process now. Ends with 1 when one does not serve or the supervisor is gone, and with 3
  * when no stack runs.
  */
-export async function status(places: Places, args: readonly string[]): Promise<number> {
+export async function status(places: StackPaths, args: readonly string[]): Promise<number> {
   const statuses = await readStatus(places);
   const orphans = findOrphans(places).map(({ name }) => name);
-  const { isWell, sentence } = judge(statuses, orphans);
+  const { isWell, sentence } = toVerdict(statuses, orphans);
   const lines = statuses === null ? [sentence] : [...toLines(statuses), '', sentence];
   if (statuses !== null) lines.unshift(`Playline ${VERSION}`, '');
   if (args.includes('--json')) console.log(JSON.stringify({ version: VERSION, isWell, processes: statuses ?? [] }));

@@ -1,7 +1,7 @@
 import { mkdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { findMissingTestParts, installMissingParts } from '../machine.ts';
-import type { Places } from '../places.ts';
+import type { StackPaths } from '../paths.ts';
 import { readJsonFile, writePrivateFile } from '../private-file.ts';
 import { provideStores } from '../provide.ts';
 import { createProgress } from '../report.ts';
@@ -34,13 +34,13 @@ export function summarise(report: VitestReport | null, failedChecks: number): Te
 }
 
 /** `npm test [filters]`: set-up, format and lint, types, then the tests against real stores, without the long ones. */
-export const test = (places: Places, filters: readonly string[]) => runTests(places, filters, {});
+export const test = (places: StackPaths, filters: readonly string[]) => runTests(places, filters, {});
 
 /** `npm run test:all [filters]`: the same with every long test. */
-export const testAll = (places: Places, filters: readonly string[]) =>
+export const testAll = (places: StackPaths, filters: readonly string[]) =>
   runTests(places, filters, { PLAYLINE_TEST_ALL: '1' });
 
-async function runTests(places: Places, filters: readonly string[], env: Record<string, string>): Promise<number> {
+async function runTests(places: StackPaths, filters: readonly string[], env: Record<string, string>): Promise<number> {
   const folder = join(places.state, 'test');
   mkdirSync(folder, { recursive: true });
   const reportFile = join(folder, 'results.json');

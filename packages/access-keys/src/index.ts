@@ -1,5 +1,5 @@
 export * from './accounts/account.ts';
-export { type AccountContext, linkNotGood } from './accounts/context.ts';
+export { type AccountContext, invalidLink } from './accounts/context.ts';
 export {
   acceptFirstLink,
   acceptInvitation,

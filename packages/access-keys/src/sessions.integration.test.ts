@@ -3,7 +3,7 @@ import { testStores } from '@playline/testkit';
 import { Redis } from 'ioredis';
 import { afterAll, describe, expect, it } from 'vitest';
 import { hashToken } from './accounts/one-time-texts.ts';
-import type { OneTimeTexts, OpenSessions, Sessions } from './index.ts';
+import type { OneTimeTexts, SessionStores, Sessions } from './index.ts';
 import { openRedisSessions } from './redis/index.ts';
 import { createMemorySessions } from './test/memory-sessions.ts';
 
@@ -11,7 +11,7 @@ const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
 const base = `test-${randomUUID()}:`;
 const redis = new Redis(testStores().redis);
-const opened: OpenSessions[] = [];
+const opened: SessionStores[] = [];
 const empty = async (namespace: string) => {
   const keys = await redis.keys(`${namespace}*`);
   if (keys.length > 0) await redis.del(keys);
@@ -106,7 +106,7 @@ describe.each([
     const { text, session } = await create();
     clock.at += HOUR;
     expect((await sessions.find(text))?.signedInAt).toBe(session.signedInAt);
-    await Promise.all([sessions.signedInNow(session.id), sessions.find(text)]);
+    await Promise.all([sessions.markSignedIn(session.id), sessions.find(text)]);
     expect((await sessions.find(text))?.signedInAt).toBe(clock.at);
   });
 
@@ -135,8 +135,8 @@ describe.each([
     const { text, session } = await create();
     clock.at += HOUR;
     const requests = Array.from({ length: 20 }, () => sessions.find(text));
-    await Promise.all([...requests, sessions.end(session.id), sessions.signedInNow(session.id)]);
-    await sessions.signedInNow(session.id);
+    await Promise.all([...requests, sessions.end(session.id), sessions.markSignedIn(session.id)]);
+    await sessions.markSignedIn(session.id);
     expect(await sessions.find(text)).toBeNull();
     expect(await sessions.list('ada')).toEqual([]);
   });
@@ -165,7 +165,7 @@ describe.each([
     const { oneTimeTexts } = await setUp();
     const text = await oneTimeTexts.issue(wanted);
     expect(Buffer.from(text, 'base64url')).toHaveLength(32);
-    for (const _ of [1, 2]) expect(await oneTimeTexts.look({ purpose: 'link', text })).toBe(wanted.value);
+    for (const _ of [1, 2]) expect(await oneTimeTexts.read({ purpose: 'link', text })).toBe(wanted.value);
     expect(await oneTimeTexts.take({ purpose: 'other', text })).toBeNull();
     expect(await oneTimeTexts.take({ purpose: 'link', text })).toBe(wanted.value);
   });
@@ -177,7 +177,7 @@ describe.each([
       const take = () => oneTimeTexts.take({ purpose: 'link', text });
       const taken = await Promise.all(Array.from({ length: 50 }, take));
       expect(taken.filter((each) => each !== null)).toEqual([value]);
-      expect(await oneTimeTexts.look({ purpose: 'link', text })).toBeNull();
+      expect(await oneTimeTexts.read({ purpose: 'link', text })).toBeNull();
     }
   });
 
@@ -185,9 +185,9 @@ describe.each([
     const { oneTimeTexts, clock } = await setUp();
     const text = await oneTimeTexts.issue(wanted);
     clock.at += 900_000 - 1;
-    expect(await oneTimeTexts.look({ purpose: 'link', text })).toBe(wanted.value);
+    expect(await oneTimeTexts.read({ purpose: 'link', text })).toBe(wanted.value);
     clock.at += 1;
-    expect(await oneTimeTexts.look({ purpose: 'link', text })).toBeNull();
+    expect(await oneTimeTexts.read({ purpose: 'link', text })).toBeNull();
     expect(await oneTimeTexts.take({ purpose: 'link', text })).toBeNull();
   });
 

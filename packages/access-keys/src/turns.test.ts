@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { createTurns } from './turns.ts';
 
-const limits = { atOnce: 2, waitingMax: 3, full: 'Come later.', retryAfterS: 4 };
+const limits = { concurrentMax: 2, waitingMax: 3, full: 'Come later.', retryAfterS: 4 };
 
 /** Work that ends when the test says so. */
 function createWork() {
@@ -66,7 +66,7 @@ describe('turns', () => {
           for (; ends.size > 0; await settled()) for (const end of [...ends.values()]) end();
           expect(begun).toEqual(taken);
           expect(refused).toBe(next - taken.length);
-          expect(most.running).toBeLessThanOrEqual(limits.atOnce);
+          expect(most.running).toBeLessThanOrEqual(limits.concurrentMax);
           const last = inTurn(run(300));
           ends.get(300)?.();
           expect(await last).toBe(300);

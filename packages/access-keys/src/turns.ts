@@ -2,7 +2,7 @@ import { PublicError } from '@playline/errors';
 
 /** Limits of concurrent work in this process. */
 export interface TurnLimits {
-  readonly atOnce: number;
+  readonly concurrentMax: number;
   /** Most callers that wait for their turn. */
   readonly waitingMax: number;
   /** Message for callers beyond that. */
@@ -15,7 +15,7 @@ export interface TurnLimits {
  * Creates a function that runs a few pieces of work at a time; others wait in order.
  * @throws PublicError TOO_MANY_REQUESTS_ERROR from a call when too many wait; its work has not begun
  */
-export function createTurns({ atOnce, waitingMax, full, retryAfterS }: TurnLimits) {
+export function createTurns({ concurrentMax: atOnce, waitingMax, full, retryAfterS }: TurnLimits) {
   const waiting: (() => void)[] = [];
   let running = 0;
   return async <T>(work: () => Promise<T>): Promise<T> => {

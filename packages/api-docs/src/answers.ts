@@ -15,10 +15,10 @@ export const RETRY_AFTER: HeaderSpec = {
 };
 
 /** What an answer may have besides its status and description. */
-export type AnswerRest = Partial<Pick<AnswerSpec, 'schema' | 'narrowed' | 'codes' | 'headers'>>;
+export type AnswerOptions = Partial<Pick<AnswerSpec, 'schema' | 'narrowed' | 'codes' | 'headers'>>;
 
 /** Creates an answer. Like every answer it carries its trace id. */
-export function createAnswer(status: number, description: string, rest: AnswerRest = {}): AnswerSpec {
+export function createAnswer(status: number, description: string, rest: AnswerOptions = {}): AnswerSpec {
   const { schema = null, narrowed = null, codes = [], headers = [] } = rest;
   return { status, description, schema, narrowed, codes, headers: [TRACE, ...headers] };
 }
@@ -56,7 +56,7 @@ export const JSON_TYPE = { 'content-type': 'application/json' };
 export const toText = (body: unknown): string => JSON.stringify(body, null, 2);
 
 /** What an envelope contains besides its code. */
-export interface EnvelopeRest {
+export interface EnvelopeOptions {
   /** Without it the catalogue's message is used. */
   message?: string;
   details?: Record<string, unknown> | null;
@@ -67,7 +67,7 @@ export interface EnvelopeRest {
 export function envelope(
   { publicUrl }: { readonly publicUrl: string },
   code: ErrorCode,
-  { message, details = null, headers = {} }: EnvelopeRest = {},
+  { message, details = null, headers = {} }: EnvelopeOptions = {},
 ): ExampleAnswer {
   const entry = ERRORS[code];
   return {

@@ -66,16 +66,16 @@ describe('the documents of an interface', () => {
       ...source,
       partCodes: {
         folder: 'leaves',
-        entries: { TORN: { cause: 'The leaf is torn.', mend: 'Bind it.' } },
+        entries: { TORN: { cause: 'The leaf is torn.', fix: 'Bind it.' } },
         occursIn: (code, { body }) => JSON.stringify(body).includes(code),
-        words: {
+        texts: {
           navigation: 'Leaves',
           heading: 'Codes of leaves',
           textHeading: 'Leaf codes',
-          also: ', and so has a leaf',
+          introSuffix: ', and so has a leaf',
           index: 'One leaf.',
           lead: 'A leaf was refused.',
-          again: 'No.',
+          resend: 'No.',
         },
       },
     };

@@ -6,11 +6,11 @@ import { type Example, type ExampleRequest, errorPath, type Operation, type Para
 import { toExamplePair } from './pages/example.ts';
 import { type HtmlValue, html, toCodeSpans } from './pages/html.ts';
 import { toOperationLink } from './pages/navigation.ts';
-import { createArticlePage, toPage, toTop } from './pages/page.ts';
+import { createArticlePage, relativeRoot, toPage } from './pages/page.ts';
 import { createCodePages, createReferencePage } from './pages/reference.ts';
 import { toTryForm } from './pages/try-form.ts';
 import { allExamples, articlePath, type DocsSource, errorCodesOf, type PartCodes, partCodePath } from './source.ts';
-import { placeholdersIn, toValueWords } from './values.ts';
+import { describeValues, placeholdersIn } from './values.ts';
 
 /** One file of the documentation, as its path serves it. */
 export interface Document {
@@ -76,11 +76,11 @@ export function createUnknownDocument(source: DocsSource): (path: string) => Doc
 }
 
 const PATH = '/docs';
-const TOP = toTop(PATH);
+const TOP = relativeRoot(PATH);
 
 /** The first page: what the product is, a first request, and where to read on. */
 function createFirstPage(source: DocsSource): string {
-  const { operations, publicUrl, first, articles } = source;
+  const { operations, publicUrl, firstPage: first, articles } = source;
   const [tried] = operations;
   const content = html`<p class="lead">${first.lead}</p>
 ${tried === undefined ? '' : toFirstRequest(tried, source)}
@@ -98,7 +98,7 @@ ${articles.map((article) => html`<div><dt><a href="${TOP}${articlePath(article).
 function toFirstRequest(tried: Operation, source: DocsSource): HtmlValue {
   const [example] = tried.examples;
   if (example === undefined) return '';
-  const { heading, anchor, before, after, command } = source.first;
+  const { heading, anchor, before, after, command } = source.firstPage;
   return html`<h2 id="${anchor}">${heading}</h2>
 ${before}
 ${toTryForm(tried, source, PATH)}
@@ -123,7 +123,7 @@ const toPlain = (path: string): string =>
  * @param path of the request, without its query; links of the page are relative to it
  */
 function createUnknownPage(source: DocsSource, path: string, known: readonly string[]): string {
-  const top = toTop(path);
+  const top = relativeRoot(path);
   const meant = known.filter((one) => toPlain(one) === toPlain(path));
   const guess =
     meant.length === 0
@@ -132,7 +132,7 @@ function createUnknownPage(source: DocsSource, path: string, known: readonly str
   const content = html`<p class="lead"><strong class="status">404</strong> The documentation has nothing at this address.</p>
 ${guess}
 <ul>
-<li><a href="${top}docs">${source.first.heading}</a>: the first page</li>
+<li><a href="${top}docs">${source.firstPage.heading}</a>: the first page</li>
 <li><a href="${top}docs/reference">Reference</a>: every operation</li>
 <li><a href="${top}docs/errors">Error codes</a>: what they mean and what to do</li>
 </ul>`;
@@ -146,7 +146,7 @@ const SCHEMA = 'https://schema.getpostman.com/json/collection/v2.1.0/collection.
  * each example.
  */
 function toCollection(source: DocsSource): Record<string, unknown> {
-  const { title, publicUrl, operations, nowhere } = source;
+  const { title, publicUrl, operations, otherExamples: nowhere } = source;
   const variable = (key: string, value: string) => ({ key, value, type: 'string' });
   return {
     info: {
@@ -217,7 +217,7 @@ const toHeaders = (headers: Readonly<Record<string, string>>) =>
 
 /** The whole interface as one text for language models: https://llmstxt.org. */
 function toLlmsText(source: DocsSource): string {
-  const { publicUrl, title, about, notes, operations, partCodes, nowhere, articles } = source;
+  const { publicUrl, title, about, notes, operations, partCodes, otherExamples: nowhere, articles } = source;
   const sections = [
     `# ${title}`,
     `> ${about}`,
@@ -252,7 +252,7 @@ function toSection(operation: Operation, publicUrl: string): string {
 
 function toParameter(parameter: Parameter): string {
   const { name, required, description, schema } = parameter;
-  const facts = [parameter.in, required ? 'required' : 'optional', ...toValueWords(schema)];
+  const facts = [parameter.in, required ? 'required' : 'optional', ...describeValues(schema)];
   return `- \`${name}\` (${facts.join(', ')}): ${description}`;
 }
 
@@ -263,7 +263,7 @@ function toExample(example: Operation['examples'][number], publicUrl: string): s
 
 function toErrors(source: DocsSource): string {
   const lines = errorCodesOf(source).map((code) => {
-    const { cause, mend } = source.errors[code] ?? ERRORS[code];
+    const { cause, fix: mend } = source.errors[code] ?? ERRORS[code];
     return `- [${code}](${source.publicUrl}${errorPath(code)}) (${ERRORS[code].status}): ${cause} ${mend}`;
   });
   return `## Error codes\n\n${lines.join('\n')}`;
@@ -271,9 +271,9 @@ function toErrors(source: DocsSource): string {
 
 function toPartCodes(partCodes: PartCodes, publicUrl: string): string {
   const lines = Object.entries(partCodes.entries).map(
-    ([code, { cause, mend }]) => `- [${code}](${publicUrl}${partCodePath(partCodes, code)}): ${cause} ${mend}`,
+    ([code, { cause, fix: mend }]) => `- [${code}](${publicUrl}${partCodePath(partCodes, code)}): ${cause} ${mend}`,
   );
-  return `## ${partCodes.words.textHeading}\n\n${lines.join('\n')}`;
+  return `## ${partCodes.texts.textHeading}\n\n${lines.join('\n')}`;
 }
 
 /** Long enough for a reader who goes back and forth, short enough that an upgrade is soon seen. */

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { CURSOR_OF, type DocsSource, findFaults, type Operation } from './index.ts';
+import { CURSOR_PLACEHOLDERS, type DocsSource, findFaults, type Operation } from './index.ts';
 import { createLibrarySource } from './test/library.ts';
 
 const source = createLibrarySource();
@@ -31,7 +31,9 @@ describe('a source', () => {
     [
       'an example gives {{nextCursor}}, and no answer is a page',
       withOperation({
-        examples: [{ ...first, request: { ...first.request, target: `/v1/shelves/a/books/1?at=${CURSOR_OF.next}` } }],
+        examples: [
+          { ...first, request: { ...first.request, target: `/v1/shelves/a/books/1?at=${CURSOR_PLACEHOLDERS.next}` } },
+        ],
       }),
     ],
     ['nothing describes the key {{deskKey}}', { ...source, keys: source.keys.slice(1) }],

@@ -1,9 +1,9 @@
 import type { Operation } from './operation.ts';
 import { allExamples, type DocsSource, errorCodesOf, examplesOfError, operationsOfError } from './source.ts';
-import { CURSOR_OF, nameIn, placeholderOf, placeholdersIn } from './values.ts';
+import { CURSOR_PLACEHOLDERS, nameIn, placeholderOf, placeholdersIn } from './values.ts';
 
 /** Names of form fields that are not parameters. */
-const TAKEN = ['key', 'body'];
+const RESERVED_NAMES = ['key', 'body'];
 
 /**
  * Finds where a source contradicts itself, one line for each fault. Types cannot prevent these, and the documents would
@@ -38,14 +38,16 @@ function faultsOfParameters({ path, parameters }: Operation): string[] {
     ...described.filter(({ name }) => !inPath.includes(name)).map(({ name }) => `the path has no {${name}}`),
     ...described.filter(({ required }) => !required).map(({ name }) => `${name} is part of the path and not required`),
     ...repeated(names).map((name) => `two parameters are called ${name}`),
-    ...names.filter((name) => TAKEN.includes(name)).map((name) => `a field of the form is called ${name} already`),
+    ...names
+      .filter((name) => RESERVED_NAMES.includes(name))
+      .map((name) => `a field of the form is called ${name} already`),
   ];
 }
 
 function faultsOfPaging({ paging, parameters, examples }: Operation): string[] {
   const takes = (name: string) => parameters.some((one) => one.in === 'query' && one.name === name);
   if (paging !== null) return takes(paging.parameter) ? [] : [`the query takes no ${paging.parameter}`];
-  const cursors: string[] = Object.values(CURSOR_OF);
+  const cursors: string[] = Object.values(CURSOR_PLACEHOLDERS);
   const used = placeholdersIn({ keys: [] }, examples).filter((one) => cursors.includes(one));
   return used.map((one) => `an example gives ${one}, and no answer is a page`);
 }

@@ -5,4 +5,4 @@ export { toCommand, toSizeText } from './formats/text.ts';
 export * from './operation.ts';
 export { type HtmlValue, html, type Markup, toCodeSpans } from './pages/html.ts';
 export * from './source.ts';
-export { CURSOR_OF, placeholderOf, toShellVariable } from './values.ts';
+export { CURSOR_PLACEHOLDERS, placeholderOf, toShellVariable } from './values.ts';

@@ -13,7 +13,7 @@ export interface Operation {
   /** In the order in which the form shows them. */
   readonly keys: readonly KeyUse[];
   /** What the form asks before it sends; null when the request destroys nothing. */
-  readonly caution: Caution | null;
+  readonly confirmation: Confirmation | null;
   readonly parameters: readonly Parameter[];
   readonly body: BodySpec | null;
   /** Null when the answer is not one page of several. */
@@ -32,10 +32,10 @@ export interface KeyUse {
 }
 
 /** A question, what happens after a yes, and the word on the button for yes. */
-export interface Caution {
-  readonly question: string;
+export interface Confirmation {
+  readonly prompt: string;
   readonly consequence: string;
-  readonly consent: string;
+  readonly confirmLabel: string;
 }
 
 export interface Parameter {

@@ -18,17 +18,17 @@ export interface DocsSource {
   /** The tag under which generators of clients group the operations. */
   readonly tag: { readonly name: string; readonly description: string };
   readonly keys: readonly KeySpec[];
-  readonly first: FirstPage;
+  readonly firstPage: FirstPage;
   /** The first page has a form for the first one. */
   readonly operations: readonly Operation[];
   /** Adds to the named schemas what zod cannot express. */
   readonly refineSchemas?: (schemas: Readonly<Record<string, JsonSchema>>) => Record<string, JsonSchema>;
   /** Codes of the envelope, each with a page, in the order of the index. */
-  readonly errors: Readonly<Partial<Record<ErrorCode, CodeWords>>>;
+  readonly errors: Readonly<Partial<Record<ErrorCode, CodeText>>>;
   /** Null when a request is accepted or refused only as a whole. */
   readonly partCodes: PartCodes | null;
   /** Examples that belong to no operation. */
-  readonly nowhere: readonly Example[];
+  readonly otherExamples: readonly Example[];
   /** Pages about other things than the interface, in the order of the navigation. */
   readonly articles: readonly Article[];
 }
@@ -76,22 +76,22 @@ export interface FirstPage {
 }
 
 /** Why a code is answered and what to do about it. */
-export interface CodeWords {
+export interface CodeText {
   readonly cause: string;
-  readonly mend: string;
+  readonly fix: string;
 }
 
 /** Codes with which parts of a request are refused although the request itself is accepted; each has a page. */
 export interface PartCodes {
   /** Pages stand below `/docs/<folder>/`. */
   readonly folder: string;
-  readonly entries: Readonly<Record<string, CodeWords>>;
+  readonly entries: Readonly<Record<string, CodeText>>;
   /** Whether an answer refuses a part with this code. */
   readonly occursIn: (code: string, answer: ExampleAnswer) => boolean;
-  readonly words: PartCodeWords;
+  readonly texts: PartCodeTexts;
 }
 
-export interface PartCodeWords {
+export interface PartCodeTexts {
   /** Above the links to their pages. */
   readonly navigation: string;
   /** Above their list in the index of codes. */
@@ -99,13 +99,13 @@ export interface PartCodeWords {
   /** Above their list in `llms.txt`. */
   readonly textHeading: string;
   /** Follows the sentence "Every answer that is an error has a code". */
-  readonly also: string;
+  readonly introSuffix: string;
   /** In the index: what happened to the request and to its other parts. */
   readonly index: string;
   /** The same, on the page of a code. */
   readonly lead: string;
   /** Whether the same part may be sent again. */
-  readonly again: string;
+  readonly resend: string;
 }
 
 /** Codes of the envelope that have a page. */
@@ -131,7 +131,7 @@ export function operationsOfError({ operations }: DocsSource, code: string): Ope
   return operations.filter(({ answers }) => answers.some(({ codes }) => codes.some((one) => one === code)));
 }
 
-export function allExamples({ operations, nowhere }: DocsSource): Example[] {
+export function allExamples({ operations, otherExamples: nowhere }: DocsSource): Example[] {
   return [...operations.flatMap(({ examples }) => examples), ...nowhere];
 }
 

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { createLibrarySource } from './test/library.ts';
-import { jsonValueOf, toValueWords, valuesIn } from './values.ts';
+import { describeValues, jsonValueOf, valuesIn } from './values.ts';
 
 const [, listLoans] = createLibrarySource().operations;
 if (listLoans === undefined) throw new Error('the library lists loans');
@@ -50,6 +50,6 @@ describe('the words of a schema', () => {
     [z.int().max(9).meta({ id: 'Digit' }).default(7), ['integer of at most 9', '7 when absent']],
     [z.enum(['a', 'b']).default('a'), ['one of a, b', 'a when absent']],
   ])('of case %# are those that a caller needs', (schema, words) => {
-    expect(toValueWords(schema)).toEqual(words);
+    expect(describeValues(schema)).toEqual(words);
   });
 });

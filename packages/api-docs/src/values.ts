@@ -9,7 +9,7 @@ import type { DocsSource } from './source.ts';
 export const placeholderOf = (kind: string): string => `{{${kind}Key}}`;
 
 /** Stands for a cursor from the previous answer. */
-export const CURSOR_OF = { next: '{{nextCursor}}', previous: '{{previousCursor}}' } as const;
+export const CURSOR_PLACEHOLDERS = { next: '{{nextCursor}}', previous: '{{previousCursor}}' } as const;
 
 const PLACEHOLDER = /\{\{(\w+)\}\}/g;
 
@@ -33,7 +33,9 @@ export function placeholdersIn({ keys }: Pick<DocsSource, 'keys'>, examples: rea
       [request.target, ...Object.values(request.headers)].flatMap((text) => text.match(PLACEHOLDER) ?? []),
     ),
   );
-  return [...keys.map(({ kind }) => placeholderOf(kind)), ...Object.values(CURSOR_OF)].filter((one) => held.has(one));
+  return [...keys.map(({ kind }) => placeholderOf(kind)), ...Object.values(CURSOR_PLACEHOLDERS)].filter((one) =>
+    held.has(one),
+  );
 }
 
 /** The values that an example's address gives to the parameters of its operation, as text. */
@@ -72,18 +74,18 @@ const toNumber = (text: string): unknown => (/^-?\d+(\.\d+)?$/.test(text) ? Numb
  * Which values are allowed, where that is more than "text": `integer from 1 to 200`, `one of a, b`, `date-time`, and
  * the default.
  */
-export function toValueWords(of: z.ZodType): string[] {
+export function describeValues(of: z.ZodType): string[] {
   const schema = toWholeSchema(of);
   const { enum: values, type, format, default: fallback } = schema;
   const words: string[] = [];
   if (Array.isArray(values)) words.push(`one of ${values.join(', ')}`);
-  else if (type === 'integer' || type === 'number') words.push(`${type}${toBoundWords(schema)}`);
+  else if (type === 'integer' || type === 'number') words.push(`${type}${describeBounds(schema)}`);
   else if (format !== undefined) words.push(String(format));
   if (fallback !== undefined) words.push(`${String(fallback)} when absent`);
   return words;
 }
 
-function toBoundWords({ minimum, maximum }: JsonSchema): string {
+function describeBounds({ minimum, maximum }: JsonSchema): string {
   const [from, to] = [boundOf(minimum), boundOf(maximum)];
   if (from !== null && to !== null) return ` from ${from} to ${to}`;
   if (from !== null) return ` of at least ${from}`;

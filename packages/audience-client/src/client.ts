@@ -1,8 +1,9 @@
+import { type ConsoleReporter, createConsoleReporter, createLoggedPost } from './console.ts';
 import { host } from './host.ts';
 import {
   BATCH_MESSAGES_MAX,
+  CONTEXT_CHARACTERS_DEFAULT_MAX,
   CONTEXT_CHARACTERS_MAX,
-  CONTEXT_CHARACTERS_MAX_ELSE,
   type ConsentLevel,
   createMessageId,
   type EventContext,
@@ -17,8 +18,7 @@ import type { AudienceClient, AudienceClientOptions, ClientEvent, DroppedMessage
 import { createPost } from './post.ts';
 import { byteLength, createQueue, type Queue } from './queue.ts';
 import { openSender, type Sender } from './sender.ts';
-import { type AudienceStore, attempt, createBrowserStore, createShelf } from './store.ts';
-import { createNotedPost, createWords, type Words } from './words.ts';
+import { type AudienceStore, attempt, createBrowserStore, createMessageStorage } from './store.ts';
 
 /** The version in package.json. */
 export const LIBRARY_VERSION = '0.1.0';
@@ -30,7 +30,7 @@ interface Client {
   readonly queue: Queue;
   readonly sender: Sender;
   readonly readContext: () => EventContext;
-  readonly words: Words;
+  readonly reporter: ConsoleReporter;
   readonly listeners: Set<(event: ClientEvent) => void>;
   /** Cancels requests that are under way. */
   readonly abort: () => void;
@@ -56,7 +56,7 @@ export function openAudienceClient(options: AudienceClientOptions): AudienceClie
     ...createStateMethods(client),
     flush: () => client.sender.flush(),
     close: () => {
-      tell(client, 'close');
+      notify(client, 'close');
       client.closed = true;
       unlisten();
       return client.sender.close();
@@ -91,14 +91,14 @@ function createMessageMethods(client: Client): MessageMethods {
 type StateMethods = Pick<AudienceClient, 'register' | 'unregister' | 'setSessionId' | 'setConsent' | 'reset'>;
 
 function createStateMethods(client: Client): StateMethods {
-  const { profile, words } = client;
+  const { profile, reporter: words } = client;
   return {
     register: (properties) => {
       // Properties that JSON cannot express would make every later message fail.
       const copy = attempt(() => JSON.parse(JSON.stringify(properties)), null);
       const fault = copy === null ? 'JSON cannot say these properties.' : findFault('page', { properties: copy });
       if (fault === '') profile.setRegistered({ ...profile.registered, ...copy });
-      else words.wrong('register', fault);
+      else words.reportInvalid('register', fault);
     },
     unregister: (name) => {
       const others = Object.entries(profile.registered).filter(([key]) => key !== name);
@@ -107,14 +107,14 @@ function createStateMethods(client: Client): StateMethods {
     setSessionId: (sessionId) => {
       const fault = findFault('page', { sessionId });
       if (fault === '') client.sessionId = sessionId;
-      else words.wrong('setSessionId', fault);
+      else words.reportInvalid('setSessionId', fault);
     },
     setConsent: (level) => {
       setConsent(client, level);
-      tell(client, 'consent');
+      notify(client, 'consent');
     },
     reset: () => {
-      tell(client, 'reset');
+      notify(client, 'reset');
       profile.reset();
     },
   };
@@ -122,10 +122,10 @@ function createStateMethods(client: Client): StateMethods {
 
 function openParts(options: AudienceClientOptions): Client {
   const { baseUrl, publishableKey, headerPrefix = 'x-service', store = createBrowserStore() } = options;
-  const words = createWords(options);
+  const words = createConsoleReporter(options);
   const { onRejected, onDropped } = words;
   const queue = createQueue({
-    shelf: createShelf(store, `audience:message:${publishableKey}:`),
+    storage: createMessageStorage(store, `audience:message:${publishableKey}:`),
     messagesMax: options.queueMessagesMax ?? 1000,
     bytesMax: options.queueBytesMax ?? 1024 * 1024,
     onDropped,
@@ -143,7 +143,7 @@ function openParts(options: AudienceClientOptions): Client {
     queue,
     onRejected,
     onDropped,
-    post: options.debug ? createNotedPost(post, words.note) : post,
+    post: options.debug ? createLoggedPost(post, words.debug) : post,
     flushIntervalMs: options.flushIntervalMs ?? 5000,
     batchMessagesMax: Math.min(options.batchMessagesMax ?? BATCH_MESSAGES_MAX, BATCH_MESSAGES_MAX),
   });
@@ -153,7 +153,7 @@ function openParts(options: AudienceClientOptions): Client {
     store,
     queue,
     sender,
-    words,
+    reporter: words,
     listeners: new Set(),
     closed: false,
     profile: createProfile(store),
@@ -164,13 +164,13 @@ function openParts(options: AudienceClientOptions): Client {
   };
 }
 
-function tell({ listeners }: Client, event: ClientEvent): void {
+function notify({ listeners }: Client, event: ClientEvent): void {
   for (const listener of [...listeners]) attempt(() => listener(event), undefined);
 }
 
 /** Queues a message, or reports why it cannot. */
 function enqueue(client: Client, type: MessageType, fields: Partial<Message>): string | null {
-  const { consent, profile, words } = client;
+  const { consent, profile, reporter: words } = client;
   const call = `${type}(${typeof fields.eventName === 'string' ? `'${fields.eventName}'` : ''})`;
   const messageId = createMessageId();
   const drop = (reason: DroppedMessages['reason'], message?: string) => {
@@ -179,15 +179,15 @@ function enqueue(client: Client, type: MessageType, fields: Partial<Message>): s
   };
   const fault = attempt(() => findFault(type, fields), 'its fields cannot be read.');
   if (fault !== '') {
-    words.wrong(call, fault);
+    words.reportInvalid(call, fault);
     return drop('invalid', fault);
   }
   if (consent === 'none' || (consent === 'anonymous' && (type === 'identify' || type === 'alias'))) {
-    words.withheld(call, consent);
+    words.reportNoConsent(call, consent);
     return null;
   }
   if (client.closed) return drop('closed');
-  tell(client, 'message');
+  notify(client, 'message');
   const { userId, identityType } = fields;
   if (type === 'identify') profile.setUser({ userId, identityType });
   const text = attempt(() => JSON.stringify(createMessage(client, { type, messageId, ...fields })), '');
@@ -195,7 +195,7 @@ function enqueue(client: Client, type: MessageType, fields: Partial<Message>): s
   if (byteLength(text) > MESSAGE_BYTES_MAX) return drop('too_large');
   client.queue.add(messageId, text);
   client.sender.onQueued();
-  words.note(call, 'queued:', text);
+  words.debug(call, 'queued:', text);
   return messageId;
 }
 
@@ -292,7 +292,7 @@ function createContext(
 }
 
 function cut(name: string, text: string): string {
-  const max = CONTEXT_CHARACTERS_MAX[name as keyof typeof CONTEXT_CHARACTERS_MAX] ?? CONTEXT_CHARACTERS_MAX_ELSE;
+  const max = CONTEXT_CHARACTERS_MAX[name as keyof typeof CONTEXT_CHARACTERS_MAX] ?? CONTEXT_CHARACTERS_DEFAULT_MAX;
   // Half of a surrogate pair is not valid text: the service would store a replacement character instead.
   return text.slice(0, max).replace(/[\uD800-\uDBFF]$/, '');
 }

@@ -15,7 +15,7 @@ describe('the client and the contract', () => {
     expect(own.MESSAGE_BYTES_MAX).toBe(contracts.MESSAGE_BYTES_MAX);
     expect(own.EVENT_AGE_MAX_MS).toBe(contracts.EVENT_AGE_MAX_MS);
     const lengths = Object.entries(contracts.CONTEXT_CODE_POINTS_MAX).filter(
-      ([, max]) => max !== own.CONTEXT_CHARACTERS_MAX_ELSE,
+      ([, max]) => max !== own.CONTEXT_CHARACTERS_DEFAULT_MAX,
     );
     expect(Object.fromEntries(lengths)).toEqual(own.CONTEXT_CHARACTERS_MAX);
   });

@@ -53,7 +53,7 @@ describe('a batch', () => {
     for (let level = 0; level < 20; level += 1) client.track('level_done');
     await pass(MINUTE_MS);
     expect(service.stored.size).toBe(20);
-    expect(service.underWayMax).toBe(1);
+    expect(service.inFlightMax).toBe(1);
   });
 
   it('is posted to the contract address with the key, no credentials and no keepalive', async () => {
@@ -115,7 +115,7 @@ describe('the same ids', () => {
 
   it('wait longer after each failure, up to a minute', async () => {
     const service = createService();
-    service.otherwise = 'fault';
+    service.defaultReply = 'fault';
     const { client } = createClient(service, { flushIntervalMs: 1 });
     client.track('one');
     await pass(20 * MINUTE_MS);

@@ -31,7 +31,7 @@ describe('a page that is hidden', () => {
 
   it('sends no more at once than the browser allows, however often it is hidden', async () => {
     const service = createService();
-    service.otherwise = 'hangs';
+    service.defaultReply = 'hangs';
     const { client } = createClient(service);
     for (let level = 0; level < 300; level += 1) client.track('level_done', { filling: 'x'.repeat(level) });
     await pass(0);
@@ -132,7 +132,7 @@ describe('a page without a network', () => {
 describe('a closed client', () => {
   it('listens to the page no longer', async () => {
     const service = createService();
-    service.otherwise = 'unreachable';
+    service.defaultReply = 'unreachable';
     const { client } = createClient(service);
     client.track('one');
     await client.close();

@@ -71,7 +71,7 @@ export const ID_CHARACTERS_MAX = 256;
 /** Characters of each string of `context`: contract, "EventContext". */
 export const CONTEXT_CHARACTERS_MAX = { userAgent: 512, pageUrl: 2048, pagePath: 2048, pageReferrer: 2048 } as const;
 /** Characters of every other string of `context`. */
-export const CONTEXT_CHARACTERS_MAX_ELSE = 256;
+export const CONTEXT_CHARACTERS_DEFAULT_MAX = 256;
 
 /** UUID of version 4. `crypto.randomUUID` is missing on pages without TLS. */
 export function createMessageId(): string {

@@ -1,6 +1,6 @@
 import type { Message } from './message.ts';
 import type { DroppedMessages } from './options.ts';
-import { attempt, type Shelf } from './store.ts';
+import { attempt, type MessageStorage } from './store.ts';
 
 /** One unsent message. */
 export interface Entry {
@@ -35,7 +35,7 @@ export interface BatchLimits {
 }
 
 export interface QueueOptions extends BatchLimits {
-  shelf: Shelf;
+  storage: MessageStorage;
   onDropped: (dropped: DroppedMessages) => void;
 }
 
@@ -87,8 +87,8 @@ export function createQueue(options: QueueOptions): Queue {
     },
     load: () => load(state),
     add: (id, text) => {
-      const key = state.shelf.keyOf(id, state.newest + 1);
-      insert(state, { key, text, kept: state.shelf.put(key, text) });
+      const key = state.storage.keyOf(id, state.newest + 1);
+      insert(state, { key, text, kept: state.storage.put(key, text) });
       trim(state);
     },
     take: (limits, leaving = false) => take(state, limits, leaving),
@@ -112,7 +112,7 @@ function insert(state: State, stored: Pick<Entry, 'key' | 'text' | 'kept'>): Ent
   state.newest += 1;
   const entry = {
     ...stored,
-    id: state.shelf.idOf(stored.key),
+    id: state.storage.idOf(stored.key),
     bytes: byteLength(stored.text) + 1,
     order: state.newest,
     requests: 0,
@@ -126,7 +126,7 @@ function insert(state: State, stored: Pick<Entry, 'key' | 'text' | 'kept'>): Ent
 function load(state: State): void {
   const known = new Set(state.entries.map(({ key }) => key));
   const expired: Entry[] = [];
-  for (const stored of state.shelf.list()) {
+  for (const stored of state.storage.list()) {
     if (known.has(stored.key)) continue;
     const entry = insert(state, { key: stored.key, text: stored.text, kept: true });
     if (stored.expired) expired.push(entry);
@@ -141,7 +141,7 @@ function remove(state: State, gone: Entry[]): Entry[] {
   state.entries = state.entries.filter((entry) => !there.includes(entry));
   for (const entry of there) {
     state.bytes -= entry.bytes;
-    state.shelf.remove(entry.key);
+    state.storage.remove(entry.key);
   }
   return there;
 }
@@ -190,7 +190,7 @@ function take(state: State, limits: BatchLimits, leaving: boolean): Batch | null
 
 /** Takes over what another tab has written; returns false when that tab has settled the message. */
 function refresh(state: State, entry: Entry): boolean {
-  const text = entry.kept ? state.shelf.read(entry.key, entry.text) : entry.text;
+  const text = entry.kept ? state.storage.read(entry.key, entry.text) : entry.text;
   if (text === null) return false;
   replace(state, entry, text);
   return true;
@@ -214,8 +214,8 @@ function rewrite(state: State, change: (message: Message) => Message | null): vo
     }
     replace(state, entry, JSON.stringify(message));
     // Removed first: if the store refuses the changed text, the old text must not stay in it.
-    state.shelf.remove(entry.key);
-    entry.kept = state.shelf.put(entry.key, entry.text);
+    state.storage.remove(entry.key);
+    entry.kept = state.storage.put(entry.key, entry.text);
   }
   drop(state, gone, 'consent');
 }

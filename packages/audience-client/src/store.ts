@@ -53,7 +53,7 @@ export function attempt<T>(action: () => T, otherwise: T): T {
 }
 
 /** Messages in the store, one entry each. No method throws. */
-export interface Shelf {
+export interface MessageStorage {
   /** False when the store refused it. */
   put(key: string, text: string): boolean;
   /** Null when the store no longer has it; `otherwise` when the store cannot be read. */
@@ -70,7 +70,7 @@ export interface Shelf {
  *
  * @param prefix start of every key: messages of another publishable key are not ours to send
  */
-export function createShelf(store: AudienceStore, prefix: string): Shelf {
+export function createMessageStorage(store: AudienceStore, prefix: string): MessageStorage {
   const remove = (key: string) => attempt(() => store.remove(key), undefined);
   const isSound = (text: string | null): text is string =>
     // Text that is no JSON would make the service refuse the whole batch, and text that is too large would never be

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 
 /** Place of an activity on its chain. */
-export interface ActivityPlace {
+export interface ActivityLocation {
   /** Name of the chain. */
   readonly chain: string;
   /** `0x` and 64 hexadecimal digits, in any case. */
@@ -19,7 +19,7 @@ const NAMESPACE = Buffer.from('6f2a1c9e3b7d5e48a0c4d97be1530f86', 'hex');
  * version 5 of RFC 9562).
  * @returns 16 bytes
  */
-export function activityIdOf({ chain, transactionHash, logIndex, item }: ActivityPlace): Buffer {
+export function activityIdOf({ chain, transactionHash, logIndex, item }: ActivityLocation): Buffer {
   const name = `${chain}:${transactionHash.toLowerCase()}:${logIndex}:${item}`;
   const id = createHash('sha1').update(NAMESPACE).update(name).digest().subarray(0, 16);
   id[6] = (id[6]! & 0x0f) | 0x50;

@@ -2,17 +2,17 @@ import { ACTIVITY_TYPES } from '@playline/contracts';
 import { codePoint } from '@playline/testkit/code-point';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { type CursorPlace, type CursorScope, createCursors, MICROSECONDS_MAX, START_GAP } from './cursor.ts';
+import { type CursorPosition, type CursorScope, createCursors, MICROSECONDS_MAX, START_GAP } from './cursor.ts';
 import { NO_FILTERS } from './store.ts';
 import { addressOf } from './test/rows.ts';
 
 const keyOf = (id: number) => ({ id, secret: Buffer.alloc(32, id + 1) });
 const cursors = createCursors({ keys: [keyOf(3)] });
-const place: CursorPlace = { gap: { ...START_GAP, side: 'after', updatedAt: 12_345 }, direction: 'next' };
+const place: CursorPosition = { gap: { ...START_GAP, side: 'after', updatedAt: 12_345 }, direction: 'next' };
 const scope: CursorScope = { chain: 'main', filters: NO_FILTERS };
 
 const times = fc.option(fc.nat(MICROSECONDS_MAX));
-const places: fc.Arbitrary<CursorPlace> = fc.record({
+const places: fc.Arbitrary<CursorPosition> = fc.record({
   gap: fc.record({
     side: fc.constantFrom('before' as const, 'after' as const),
     updatedAt: fc.nat(MICROSECONDS_MAX),

@@ -56,19 +56,19 @@ export interface CursorScope {
 }
 
 /** Where to continue, and in which direction. */
-export interface CursorPlace {
+export interface CursorPosition {
   readonly gap: Gap;
   readonly direction: Direction;
 }
 
 /** The decoded cursor, or why it is refused. */
 export type ReadCursor =
-  | { readonly ok: true; readonly place: CursorPlace }
+  | { readonly ok: true; readonly position: CursorPosition }
   | Extract<ReadSignedCursor, { readonly ok: false }>;
 
 export interface Cursors {
   /** A text that is safe in a URL. */
-  encode(place: CursorPlace, scope: CursorScope): string;
+  encode(place: CursorPosition, scope: CursorScope): string;
   /** Never throws, whatever text a client sent. */
   decode(text: string, scope: CursorScope): ReadCursor;
 }
@@ -83,8 +83,8 @@ export function createCursors({ keys }: { keys: readonly CursorKey[] }): Cursors
     decode: (text, scope) => {
       const read = cursors.decode(text, scope);
       if (!read.ok) return read;
-      const { direction, side, time, id } = read.place;
-      return { ok: true, place: { direction, gap: { side, updatedAt: time, id: toUuidText(id) } } };
+      const { direction, side, time, id } = read.position;
+      return { ok: true, position: { direction, gap: { side, updatedAt: time, id: toUuidText(id) } } };
     },
   };
 }

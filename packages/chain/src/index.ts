@@ -3,6 +3,7 @@ export * from './chain-nodes.ts';
 export * from './cursor.ts';
 export type { Parsed } from './import/fields.ts';
 export { createParseActivity, createParseToken, type ImportContext } from './import/parse-activity.ts';
+export { keccak } from './logs/abi-reader.ts';
 export { type BridgeEvent, type BridgeSettings, parseBridge } from './logs/bridges.ts';
 export { describeErc20, describeTokens } from './logs/describe-token.ts';
 export type { Summary, UnreadReason } from './logs/log-reading.ts';
@@ -21,7 +22,6 @@ export {
   type ReadBlocks,
   readRange,
 } from './logs/read-range.ts';
-export { keccak } from './logs/words.ts';
 export * from './node.ts';
 export * from './page.ts';
 export * from './rows.ts';

@@ -114,7 +114,7 @@ export type RpcAnswer =
   | { readonly ok: false; readonly error: RpcError };
 
 /** Calls any method of a node, also one with effects. @throws NodeFault */
-export type AskNode = (call: RpcCall) => Promise<unknown>;
+export type CallNode = (call: RpcCall) => Promise<unknown>;
 
 /** Codes of a reverted call (geth, erigon, reth) and of a failed one (nethermind, OpenEthereum). */
 const CONTRACT_CODES = new Set([3, -32015]);

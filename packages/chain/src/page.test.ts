@@ -1,13 +1,13 @@
 import { describe, expect, it } from 'vitest';
 import { START_GAP } from './cursor.ts';
 import { createReadPage, type FeedEntry, type FeedSource } from './page.ts';
-import type { PageQuestion } from './store.ts';
+import type { PageQuery } from './store.ts';
 import { NO_FILTERS } from './store.ts';
 import { activityRow } from './test/rows.ts';
 import { toShownActivity } from './wire.ts';
 
 const idOf = (number: number) => `00000000-0000-4000-8000-${String(number).padStart(12, '0')}`;
-const question: PageQuestion = {
+const question: PageQuery = {
   chain: 'main',
   filters: NO_FILTERS,
   gap: START_GAP,
@@ -30,7 +30,7 @@ function createSource(versions: number, outdated: number, { workMaxMs, firstOutd
         ...textAt(us),
         isOutdated: us >= firstOutdated && us < firstOutdated + outdated,
       }));
-      return { entries, isFull: entries.length === limit, behind: null };
+      return { entries, isFull: entries.length === limit, continueAt: null };
     },
   };
   return { asked, readPage: createReadPage(source, workMaxMs) };
@@ -60,7 +60,7 @@ const createPageOf = (entries: readonly FeedEntry[]) =>
     async entries({ gap }, limit) {
       const beyond = entries.filter(({ updatedAt }) => updatedAt > (gap.side === 'after' ? gap.updatedAt : -1));
       const read = beyond.slice(0, limit);
-      return { entries: read, isFull: read.length === limit, behind: null };
+      return { entries: read, isFull: read.length === limit, continueAt: null };
     },
   });
 
@@ -173,7 +173,7 @@ describe('a page whose reading has cost enough', () => {
   it('ends where the reading did, and its cursor goes on from there', async () => {
     const behind = { side: 'after', updatedAt: 500, id: idOf(0) } as const;
     const entries = [{ ...textAt(1), isOutdated: false }];
-    const readPage = createReadPage({ entries: async () => ({ entries, isFull: false, behind }) });
+    const readPage = createReadPage({ entries: async () => ({ entries, isFull: false, continueAt: behind }) });
     expect(await readPage(question)).toMatchObject({ rows: [{ updatedAt: 1 }], next: behind });
   });
 });

@@ -1,6 +1,6 @@
 import type { Direction } from '@playline/contracts';
 import { comparePositions, type Gap, type Position, toGap } from './cursor.ts';
-import type { ActivityPage, PageQuestion, ShownActivity } from './store.ts';
+import type { ActivityPage, PageQuery, ShownActivity } from './store.ts';
 
 /**
  * An entry of a feed: a version with its text, or the note that it is superseded. Entries of one position are
@@ -18,13 +18,13 @@ export interface FeedPiece {
   /** True when the limit was reached. The next entry may then have the position of the last one. */
   readonly isFull: boolean;
   /** Where reading stopped early because of its cost, a gap between entries; null otherwise. */
-  readonly behind: Gap | null;
+  readonly continueAt: Gap | null;
 }
 
 /** Source of the entries of pages. It returns nothing at or after the horizon of the query. */
 export interface FeedSource {
   /** @param limit most entries to read; some of them may lie before the gap and are dropped */
-  entries(question: PageQuestion, limit: number): Promise<FeedPiece>;
+  entries(question: PageQuery, limit: number): Promise<FeedPiece>;
 }
 
 /**
@@ -40,8 +40,8 @@ const SPARE_MIN = 8;
  * page, which ends short. Each entry comes with its text of at most 64 KiB.
  */
 const GROWTH = 4;
-const LOOKED_AT_ONCE_MAX = 500;
-const LOOKED_AT_MAX = 20_000;
+const READ_SIZE_MAX = 500;
+const ENTRIES_READ_MAX = 20_000;
 /**
  * A page ends short after this time. Otherwise a reader with a timeout would start again at the same place, forever. A
  * hundred times the usual cost of a page among ten million activities.
@@ -62,7 +62,7 @@ interface Found {
 export function createReadPage(
   source: FeedSource,
   workMaxMs: number = WORK_MAX_MS,
-): (question: PageQuestion) => Promise<ActivityPage> {
+): (question: PageQuery) => Promise<ActivityPage> {
   return async (question) => {
     const { gap, direction } = question;
     const { rows, far } = await findRows(source, question, performance.now() + workMaxMs);
@@ -74,7 +74,7 @@ export function createReadPage(
   };
 }
 
-async function findRows(source: FeedSource, question: PageQuestion, untilMs: number): Promise<Found> {
+async function findRows(source: FeedSource, question: PageQuery, untilMs: number): Promise<Found> {
   const { limit, direction } = question;
   const rows: ShownActivity[] = [];
   let far = question.gap;
@@ -90,15 +90,15 @@ async function findRows(source: FeedSource, question: PageQuestion, untilMs: num
       far = toGap(version, toSide(direction));
       if (isServed(version)) rows.push(toShown(version));
     }
-    if (piece.behind !== null) return { rows, far: piece.behind };
+    if (piece.continueAt !== null) return { rows, far: piece.continueAt };
     looked += versions.length;
-    const isSpent = versions.length > 0 && (looked >= LOOKED_AT_MAX || performance.now() >= untilMs);
+    const isSpent = versions.length > 0 && (looked >= ENTRIES_READ_MAX || performance.now() >= untilMs);
     if (rows.length === limit || !piece.isFull || isSpent) return { rows, far };
     // If all entries have one position, only a larger query gets further. Otherwise ask for twice what is missing: each
     // query opens every part, so one too many costs more than rows.
     if (versions.length === 0) size *= GROWTH;
     else if (2 * (rows.length - before) > versions.length) size = withSpare(2 * (limit - rows.length));
-    else size = Math.min(size * GROWTH, LOOKED_AT_ONCE_MAX);
+    else size = Math.min(size * GROWTH, READ_SIZE_MAX);
   }
 }
 
@@ -121,13 +121,14 @@ function foldEntries(entries: readonly FeedEntry[]): FeedEntry[] {
   const folded: FeedEntry[] = [];
   for (const entry of entries) {
     const last = folded.at(-1);
-    if (last === undefined || !isSamePlace(last, entry)) folded.push(entry);
+    if (last === undefined || !isSamePosition(last, entry)) folded.push(entry);
     else folded[folded.length - 1] = foldTwo(last, entry);
   }
   return folded;
 }
 
-const isSamePlace = (a: Position, b: Position): boolean => a.updatedAt === b.updatedAt && comparePositions(a, b) === 0;
+const isSamePosition = (a: Position, b: Position): boolean =>
+  a.updatedAt === b.updatedAt && comparePositions(a, b) === 0;
 
 function foldTwo(first: FeedEntry, second: FeedEntry): FeedEntry {
   const whole = first.members.length > 0 ? first : second;

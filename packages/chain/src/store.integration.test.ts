@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { openActivityStore, openChainStore } from './clickhouse/index.ts';
 import { comparePositions, START_GAP } from './cursor.ts';
 import type { ActivityRow } from './rows.ts';
-import type { PageQuestion, ShownActivity } from './store.ts';
+import type { PageQuery, ShownActivity } from './store.ts';
 import { NO_FILTERS } from './store.ts';
 import { putActivities } from './test/memory/index.ts';
 import {
@@ -20,7 +20,7 @@ import { toShownActivity } from './wire.ts';
 const { signal } = new AbortController();
 const byId = (rows: readonly ActivityRow[]) => rows.toSorted((a, b) => (a.id < b.id ? -1 : 1));
 const newChain = () => `test-${randomUUID()}`;
-const question = (chain: string, over: Partial<PageQuestion> = {}): PageQuestion => ({
+const question = (chain: string, over: Partial<PageQuery> = {}): PageQuery => ({
   chain,
   filters: NO_FILTERS,
   gap: START_GAP,
@@ -31,7 +31,7 @@ const question = (chain: string, over: Partial<PageQuestion> = {}): PageQuestion
 });
 
 /** Times of all rows from a gap on. */
-async function readAll({ reader }: TestChain, from: PageQuestion): Promise<{ found: number[]; pages: number }> {
+async function readAll({ reader }: TestChain, from: PageQuery): Promise<{ found: number[]; pages: number }> {
   const found: number[] = [];
   let { gap } = from;
   for (let pages = 1; ; pages++) {
@@ -140,16 +140,16 @@ describe.each([
     await putActivities(chains.activities, [row]);
     await putActivities(chains.activities, [{ ...row, updatedAt: NOON_US + 1, details: '{"later":true}' }]);
     const { chain, type, contractAddress, indexedAt } = row;
-    const standing = await chains.activities.standing([row.id, randomUUID()]);
+    const standing = await chains.activities.constantsOf([row.id, randomUUID()]);
     expect(standing).toEqual(new Map([[row.id, { chain, type, contractAddress, indexedAt }]]));
-    expect(await chains.activities.standing([])).toEqual(new Map());
+    expect(await chains.activities.constantsOf([])).toEqual(new Map());
   });
 
   it('gives an id that two chains have used to the one that used it first, with all that this one says of it', async () => {
     const first = activityRow({ chain: newChain(), type: 'burn', indexedAt: 5 });
     const second = { ...first, chain: newChain(), type: 'mint', indexedAt: 6, updatedAt: NOON_US + 1 } as const;
     for (const row of [second, first]) await putActivities(chains.activities, [row]);
-    expect((await chains.activities.standing([first.id])).get(first.id)).toEqual({
+    expect((await chains.activities.constantsOf([first.id])).get(first.id)).toEqual({
       chain: first.chain,
       type: 'burn',
       contractAddress: first.contractAddress,
@@ -193,7 +193,7 @@ describe.each([
     for (let time = 0; time < 3; time++) await putActivities(chains.activities, rows);
     for (const limit of [1, 2, 200]) {
       const served: ShownActivity[] = [];
-      let gap: PageQuestion['gap'] = START_GAP;
+      let gap: PageQuery['gap'] = START_GAP;
       for (let length = 1; length > 0; ) {
         const page = await chains.reader.readPage(question(chain, { gap, limit }));
         length = page.rows.length;
@@ -252,7 +252,7 @@ describe('the store of chains in ClickHouse', () => {
     const chain = newChain();
     const row = activityRow({ chain });
     await putActivities(chains.activities, [row]);
-    const served = async (filters: Partial<PageQuestion['filters']>) =>
+    const served = async (filters: Partial<PageQuery['filters']>) =>
       (await chains.reader.readPage(question(chain, { filters: { ...NO_FILTERS, ...filters } }))).rows.length;
     expect(await served({ fromIndexedAt: -1 })).toBe(1);
     expect(await served({ fromIndexedAt: -1, toIndexedAt: -1 })).toBe(0);
@@ -290,7 +290,7 @@ describe('the store of chains in ClickHouse', () => {
   );
 
   it('refuses an id that is no UUID, so that it gets into no statement', async () => {
-    await expect(chains.activities.standing(["'"])).rejects.toThrow('an id is no UUID');
+    await expect(chains.activities.constantsOf(["'"])).rejects.toThrow('an id is no UUID');
     await expect(chains.activities.lastBefore(1, 'a', ["' OR 1 = 1 --"])).rejects.toThrow('an id is no UUID');
   });
 });

@@ -42,12 +42,12 @@ export interface ActivityStore {
    * that two chains have used belongs to the first one.
    * @throws StoreFault
    */
-  standing(ids: readonly string[]): Promise<ReadonlyMap<string, ActivityConstants>>;
+  constantsOf(ids: readonly string[]): Promise<ReadonlyMap<string, ActivityConstants>>;
   /**
    * The rows of `activities` of a partition whose `updatedAt` is greater than `after`, and at most `end`; copies too.
    * @throws StoreFault
    */
-  standingBetween(partition: number, after: number, end: number): Promise<readonly ActivityRow[]>;
+  rowsBetween(partition: number, after: number, end: number): Promise<readonly ActivityRow[]>;
   /**
    * `updatedAt` of the last version before `us`, in epoch microseconds, by lower-case id, of those of these activities
    * of a chain that have one.
@@ -69,7 +69,7 @@ export interface ActivityFilters {
   readonly type: ActivityType | null;
 }
 
-export interface PageQuestion {
+export interface PageQuery {
   /** Name of the chain. */
   readonly chain: string;
   readonly filters: ActivityFilters;
@@ -108,7 +108,7 @@ export interface ChainStore {
    * written. A page may be short although more follows. A reader that keeps following `next` misses nothing.
    * @throws StoreFault
    */
-  readPage(question: PageQuestion): Promise<ActivityPage>;
+  readPage(question: PageQuery): Promise<ActivityPage>;
   /** Null when no token of the chain has this contract, in lower case. @throws StoreFault */
   readToken(chain: string, contractAddress: string): Promise<TokenRow | null>;
   /**

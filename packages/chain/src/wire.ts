@@ -16,11 +16,11 @@ export function toActivityJson(row: ActivityRow, chain: ShownChain) {
     chain: { id: chain.id, name: chain.name },
     type: row.type,
     details: JSON.parse(row.details) as Record<string, unknown>,
-    ...toPlaceJson(row),
+    ...toTailJson(row),
   };
 }
 
-function toPlaceJson({ updatedAt, indexedAt, blockchainMetadata: metadata }: ActivityRow) {
+function toTailJson({ updatedAt, indexedAt, blockchainMetadata: metadata }: ActivityRow) {
   return {
     updated_at: toTimestamp(updatedAt),
     indexed_at: toTimestamp(indexedAt),
@@ -67,7 +67,7 @@ const ID_CHARACTERS = 36;
 
 /** JSON of the members after `chain`, without braces, as in the feeds. `details` stay text. */
 export function toMembersText(row: ActivityRow): string {
-  return `"type":${JSON.stringify(row.type)},"details":${row.details},${JSON.stringify(toPlaceJson(row)).slice(1, -1)}`;
+  return `"type":${JSON.stringify(row.type)},"details":${row.details},${JSON.stringify(toTailJson(row)).slice(1, -1)}`;
 }
 
 /** A row in the form for readers. */

@@ -108,7 +108,7 @@ export interface DecidedIdentity {
  * Names a decision outside of the log. Symbols of an Avro enumeration never change, because a release that does not know
  * a new one could not read it. So an unlink is logged with the symbols of a link and marked by its field `unlink`.
  */
-export function decisionWords({ link, outcome, unlink }: Pick<IdentityDecisionRecord, 'link' | 'outcome' | 'unlink'>) {
+export function decisionTextOf({ link, outcome, unlink }: Pick<IdentityDecisionRecord, 'link' | 'outcome' | 'unlink'>) {
   if (unlink === null) return { link, outcome };
   return { link: 'unlink', outcome: outcome === 'linked' ? 'unlinked' : outcome } as const;
 }
@@ -167,7 +167,7 @@ export const WAITING_HEADERS = {
 export const WAITING_OFFSET_BYTES = 8;
 
 /** Question to a fence: an identity, and when its event happened and was received. */
-export interface FenceQuestion {
+export interface FenceQuery {
   readonly environmentId: string;
   /** 16 bytes. */
   readonly key: Buffer;

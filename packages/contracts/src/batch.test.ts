@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { judgeBatch, messagesResponseSchema } from './batch.ts';
+import { messagesResponseSchema, validateBatch } from './batch.ts';
 import { BATCH_MESSAGES_MAX, MESSAGE_BYTES_MAX } from './limits.ts';
 
 const NOW_MS = Date.UTC(2026, 10, 21, 12);
@@ -14,7 +14,7 @@ function judge(messages: unknown[], bytes: Record<number, number> = {}) {
     const id = typeof value === 'object' && value !== null && 'messageId' in value ? value.messageId : undefined;
     return { bytes: bytes[index] ?? 100, messageIdText: id === undefined ? '' : JSON.stringify(id) };
   });
-  const verdict = judgeBatch({ messages }, { window: WINDOW, sources });
+  const verdict = validateBatch({ messages }, { window: WINDOW, sources });
   if (verdict.kind === 'fault') throw new Error(verdict.message);
   const { accepted, rejected } = verdict.response;
   expect(accepted + rejected).toBe(messages.length);
@@ -42,7 +42,7 @@ describe('a document that is no batch', () => {
     ['that is null', null, 'JSON object'],
     ['that is text', 'x', 'JSON object'],
   ])('is refused %s, and the details name the limit', (_, document, words) => {
-    const verdict = judgeBatch(document, { window: WINDOW, sources: [] });
+    const verdict = validateBatch(document, { window: WINDOW, sources: [] });
     expect(verdict).toMatchObject({
       kind: 'fault',
       message: expect.stringContaining(words),

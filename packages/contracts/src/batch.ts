@@ -66,7 +66,7 @@ export interface RejectedMessage {
   errors: readonly RejectionError[];
 }
 
-export type BatchVerdict =
+export type BatchResult =
   /** The whole batch is refused: an error envelope with VALIDATION_ERROR. */
   | { kind: 'fault'; message: string; details: Record<string, unknown> }
   | {
@@ -78,7 +78,7 @@ export type BatchVerdict =
       response: MessagesResponse;
     };
 
-type BatchFault = Extract<BatchVerdict, { kind: 'fault' }>;
+type BatchFault = Extract<BatchResult, { kind: 'fault' }>;
 
 /** The batch without a rule about its messages: each of them is judged separately. */
 const envelopeSchema = z.object({ messages: z.array(z.unknown()).min(1).max(BATCH_MESSAGES_MAX) });
@@ -94,7 +94,7 @@ function toFault(issue: z.core.$ZodIssue | undefined): BatchFault {
 }
 
 /** How a rejection names a message, and whether its id can make it a duplicate. */
-interface Spelling {
+interface IdSpelling {
   /** Echoed to the client. */
   echo: string;
   /** Messages with the same `name` share one entry of `rejections`. */
@@ -103,14 +103,14 @@ interface Spelling {
 }
 
 /** Contract, "messageId", "No object", "Several without an id" and "Twins". */
-function spellingOf(value: unknown, source: MessageSource | undefined): Spelling {
+function spellingOf(value: unknown, source: MessageSource | undefined): IdSpelling {
   const id = typeof value === 'object' && value !== null && 'messageId' in value ? value.messageId : undefined;
   if (Array.isArray(value) || id == null) return { echo: '', name: '', isComparable: false };
   const echo = typeof id === 'string' ? id : (source?.messageIdText ?? '');
   return { echo, name: echo.toLowerCase(), isComparable: typeof id === 'string' && !isBlank(id) };
 }
 
-function namesOfTwins(spellings: readonly Spelling[]): Set<string> {
+function findDuplicateIds(spellings: readonly IdSpelling[]): Set<string> {
   const seen = new Set<string>();
   const twins = new Set<string>();
   for (const { name, isComparable } of spellings) {
@@ -146,12 +146,12 @@ export function tooDeepError(field: FreeFormField): RejectionError {
  * @returns the accepted messages with their indexes and the answer to the client, or why the whole batch is refused.
  * Status 200 when `response.accepted` > 0, else 400 with the same body: contract, "Status".
  */
-export function judgeBatch(document: unknown, rules: BatchRules): BatchVerdict {
+export function validateBatch(document: unknown, rules: BatchRules): BatchResult {
   const envelope = envelopeSchema.safeParse(document);
   if (!envelope.success) return toFault(envelope.error.issues[0]);
   const { messages } = envelope.data;
   const spellings = messages.map((value, index) => spellingOf(value, rules.sources[index]));
-  const twins = namesOfTwins(spellings);
+  const twins = findDuplicateIds(spellings);
   const accepted: AcceptedMessage[] = [];
   const rejected: RejectedMessage[] = [];
   const entries = new Map<string, MessageRejection>();

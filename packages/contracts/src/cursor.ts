@@ -27,7 +27,7 @@ export interface CursorKey {
 export const CURSOR_KEY = { idMax: 255, secretBytesMin: 32 } as const;
 
 /** Where to continue, and in which direction: a gap beside a position, which is a time and an id. */
-export interface SignedPlace {
+export interface SignedPosition {
   readonly direction: Direction;
   readonly side: GapSide;
   /** A whole number. */
@@ -38,12 +38,12 @@ export interface SignedPlace {
 
 /** The decoded cursor, or why it is refused. */
 export type ReadSignedCursor =
-  | { readonly ok: true; readonly place: SignedPlace }
+  | { readonly ok: true; readonly position: SignedPosition }
   | { readonly ok: false; readonly reason: 'malformed' | 'foreign' | 'mismatched' };
 
 export interface SignedCursors<Scope> {
   /** A text that is safe in a URL. */
-  encode(place: SignedPlace, scope: Scope): string;
+  encode(place: SignedPosition, scope: Scope): string;
   /** Never throws, whatever text a client sent. */
   decode(text: string, scope: Scope): ReadSignedCursor;
 }
@@ -102,7 +102,7 @@ export function createSignedCursors<Scope extends object>(options: SignedCursorO
       const isOurs = key !== undefined && timingSafeEqual(sign(bytes, key), bytes.subarray(AT.mac));
       if (!isOurs) return { ok: false, reason: 'foreign' };
       if (!hashScope(scope).equals(bytes.subarray(AT.scope, AT.mac))) return { ok: false, reason: 'mismatched' };
-      return { ok: true, place: toPlace(bytes) };
+      return { ok: true, position: toPosition(bytes) };
     },
   };
 }
@@ -131,7 +131,7 @@ function toBytes(text: string, timeMax: number): Buffer | null {
   return isCursor && bytes.readBigUInt64BE(AT.time) <= BigInt(timeMax) ? bytes : null;
 }
 
-function toPlace(bytes: Buffer): SignedPlace {
+function toPosition(bytes: Buffer): SignedPosition {
   const flags = bytes[AT.flags]!;
   return {
     direction: (flags & PREVIOUS) === 0 ? 'next' : 'previous',

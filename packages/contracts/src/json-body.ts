@@ -17,7 +17,7 @@ export type JsonFault = {
 };
 
 /** The words and details of an answer 400. */
-export interface JsonRefusal {
+export interface JsonError {
   readonly message: string;
   readonly details: JsonFault | null;
 }
@@ -32,7 +32,7 @@ export function withoutByteOrderMark(body: Buffer): Buffer {
 
 export type JsonObjectResult =
   | { readonly kind: 'object'; readonly object: Readonly<Record<string, unknown>> }
-  | ({ readonly kind: 'refused' } & JsonRefusal);
+  | ({ readonly kind: 'refused' } & JsonError);
 
 /** Parses a body that must be a JSON object in UTF-8. */
 export function parseJsonObject(body: Buffer): JsonObjectResult {
@@ -44,13 +44,13 @@ export function parseJsonObject(body: Buffer): JsonObjectResult {
   } catch {
     document = undefined;
   }
-  if (document === undefined) return { kind: 'refused', ...refuseJson(body) };
+  if (document === undefined) return { kind: 'refused', ...toJsonError(body) };
   if (isJsonObject(document)) return { kind: 'object', object: document };
   return { kind: 'refused', message: 'The body must be a JSON object.', details: null };
 }
 
 /** Explains why a body cannot be read. Called only for refused bodies: reading stays fast because it counts no lines. */
-export function refuseJson(body: Buffer): JsonRefusal {
+export function toJsonError(body: Buffer): JsonError {
   const details = findJsonFault(body);
   if (details === null) return { message: 'The body is not valid UTF-8 JSON.', details };
   const { found, line, column } = details;
@@ -97,10 +97,10 @@ const COLON = 0x3a;
 const OPEN_BRACKET = 0x5b;
 const BACKSLASH = 0x5c;
 const CLOSE_BRACKET = 0x5d;
-const LETTER_A = 0x61;
-const LETTER_E = 0x65;
-const LETTER_F = 0x66;
-const LETTER_U = 0x75;
+const CHAR_A = 0x61;
+const CHAR_E = 0x65;
+const CHAR_F = 0x66;
+const CHAR_U = 0x75;
 const OPEN_BRACE = 0x7b;
 const CLOSE_BRACE = 0x7d;
 const LINE_FEED = 0x0a;
@@ -119,7 +119,7 @@ for (const letter of Buffer.from('"\\/bfnrt')) SIMPLE_ESCAPES[letter] = 1;
 
 const isSpace = (byte: number) => byte === 0x20 || byte === LINE_FEED || byte === 0x0d || byte === 0x09;
 const isDigit = (byte: number) => byte >= DIGIT_0 && byte <= DIGIT_9;
-const isHex = (byte: number) => isDigit(byte) || isIn(byte | LOWER_CASE, LETTER_A, LETTER_F);
+const isHex = (byte: number) => isDigit(byte) || isIn(byte | LOWER_CASE, CHAR_A, CHAR_F);
 const isContinuation = (byte: number) => (byte & 0xc0) === 0x80;
 const isIn = (byte: number, from: number, to: number) => byte >= from && byte <= to;
 
@@ -251,7 +251,7 @@ function endOfString(bytes: Uint8Array, at: number): number {
 }
 
 function endOfEscape(bytes: Uint8Array, at: number): number {
-  if (bytes[at] !== LETTER_U) return SIMPLE_ESCAPES[bytes[at]!] === 1 ? at + 1 : ~at;
+  if (bytes[at] !== CHAR_U) return SIMPLE_ESCAPES[bytes[at]!] === 1 ? at + 1 : ~at;
   for (let i = at + 1; i <= at + 4; i++) if (!isHex(bytes[i]!)) return ~i;
   return at + 5;
 }
@@ -265,7 +265,7 @@ function endOfNumber(bytes: Uint8Array, at: number): number {
     if (!isDigit(bytes[i]!)) return ~i;
     i = skipDigits(bytes, i);
   }
-  if ((bytes[i]! | LOWER_CASE) !== LETTER_E) return i;
+  if ((bytes[i]! | LOWER_CASE) !== CHAR_E) return i;
   i++;
   if (bytes[i] === MINUS || bytes[i] === PLUS) i++;
   return isDigit(bytes[i]!) ? skipDigits(bytes, i) : ~i;

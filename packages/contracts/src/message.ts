@@ -102,7 +102,7 @@ function codeOf(issue: Issue, field: string): RejectionCode {
   return issue.code === 'invalid_type' ? typeCode(field, issue.input) : 'INVALID_VALUE';
 }
 
-function wordsOf(code: RejectionCode, field: string, issue: Issue): string {
+function messageOf(code: RejectionCode, field: string, issue: Issue): string {
   if (code === 'MISSING_REQUIRED_FIELD') return `${field} is required`;
   return issue.message.startsWith(field) ? issue.message : `${field}: ${issue.message}`;
 }
@@ -115,7 +115,7 @@ export function toRejectionErrors(issues: readonly Issue[]): RejectionError[] {
   const errors = issues.map((issue) => {
     const field = issue.path.length === 0 ? WHOLE_MESSAGE : issue.path.join('.');
     const code = codeOf(issue, field);
-    return { field, code, message: wordsOf(code, field, issue) };
+    return { field, code, message: messageOf(code, field, issue) };
   });
   return distinctErrors(errors);
 }
@@ -211,7 +211,7 @@ export const PERSON_IDS = ['anonymousId', 'userId', 'fromId', 'toId'] as const;
 const identityType = () => z.enum(IDENTITY_TYPES).nullish();
 
 type FreeForm = Record<string, unknown>;
-const FREE_FORM_WORDS =
+const FREE_FORM_DESCRIPTION =
   'Any JSON object, at most 64 levels deep. An integer beyond 64 bits and a number beyond a double are stored as strings of the same characters, half a surrogate pair as U+FFFD.';
 /**
  * Any JSON object, unchanged. A record or a loose object of zod would copy it key by key, half a second for 100,000
@@ -220,7 +220,7 @@ const FREE_FORM_WORDS =
 const freeForm = () =>
   (z.unknown() as z.ZodType<FreeForm>)
     .refine(isJsonObject, rule('INVALID_FORMAT', 'is not an object'))
-    .meta({ type: 'object', description: FREE_FORM_WORDS })
+    .meta({ type: 'object', description: FREE_FORM_DESCRIPTION })
     .nullish();
 
 /** Contract, "messageId". */

@@ -2,7 +2,7 @@ import { codePoint } from '@playline/testkit/code-point';
 import { validMessages } from '@playline/testkit/messages';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { decisionWords, type IdentityDecisionRecord, type MessageRecord, ZERO_KEY } from './audience-records.ts';
+import { decisionTextOf, type IdentityDecisionRecord, type MessageRecord, ZERO_KEY } from './audience-records.ts';
 import { ACTIVITY_TYPES, IDENTITY_KINDS, VERIFICATION_STATUSES } from './limits.ts';
 import { eventContextSchema, type Message, messageSchema, parseMessage } from './message.ts';
 import {
@@ -171,9 +171,9 @@ describe('a decision', () => {
   it('of an unlink is named as one, although it is logged with the symbols of a link', () => {
     const unlink = { stayedRoot: Buffer.alloc(16, 4), stayed: [] };
     const decision = { link: 'alias', outcome: 'linked', unlink } as const;
-    expect(decisionWords(decision)).toEqual({ link: 'unlink', outcome: 'unlinked' });
-    expect(decisionWords({ ...decision, outcome: 'refused' })).toEqual({ link: 'unlink', outcome: 'refused' });
-    expect(decisionWords({ ...decision, unlink: null })).toEqual({ link: 'alias', outcome: 'linked' });
+    expect(decisionTextOf(decision)).toEqual({ link: 'unlink', outcome: 'unlinked' });
+    expect(decisionTextOf({ ...decision, outcome: 'refused' })).toEqual({ link: 'unlink', outcome: 'refused' });
+    expect(decisionTextOf({ ...decision, unlink: null })).toEqual({ link: 'alias', outcome: 'linked' });
   });
 });
 

@@ -123,7 +123,7 @@ export interface SchemaReaders<R> {
   /** The reader if it is known; undefined when `ask` must be called. */
   known(id: number): SchemaReader<R> | undefined;
   /** Asks the registry, once for concurrent calls. @throws what the source threw; the next call asks again */
-  ask(id: number): Promise<SchemaReader<R>>;
+  fetch(id: number): Promise<SchemaReader<R>>;
 }
 
 export interface SchemaReadersOptions<R> {
@@ -175,7 +175,7 @@ export function createSchemaReaders<R>(options: SchemaReadersOptions<R>): Schema
   };
   return {
     known,
-    ask(id) {
+    fetch(id) {
       const standing = asked.get(id);
       if (standing !== undefined) return standing;
       const answer = make(id).finally(() => asked.delete(id));
@@ -204,7 +204,7 @@ export function createRecordReader<T>(options: SchemaReadersOptions<(body: Buffe
     if (value === null || id === null) return { kind: 'unreadable', reason: 'no schema id' };
     const found = readers.known(id);
     if (found !== undefined) return readBy(found, value, id);
-    return readers.ask(id).then((asked) => readBy(asked, value, id));
+    return readers.fetch(id).then((asked) => readBy(asked, value, id));
   };
 }
 

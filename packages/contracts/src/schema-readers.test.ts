@@ -50,7 +50,7 @@ describe('createSchemaReaders', () => {
     const readers = createSchemaReaders({ schemaOf, createReader });
     expect(readers.known(7)).toBeUndefined();
     const readable = { kind: 'readable', reader: 'SCHEMA' };
-    expect(await Promise.all([readers.ask(7), readers.ask(7)])).toEqual([readable, readable]);
+    expect(await Promise.all([readers.fetch(7), readers.fetch(7)])).toEqual([readable, readable]);
     expect(readers.known(7)).toEqual(readable);
     expect(asked).toEqual([7]);
   });
@@ -58,9 +58,9 @@ describe('createSchemaReaders', () => {
   it('tells an unreachable registry from an unknown id, and asks again', async () => {
     const { schemaOf } = createSource(new Error('ECONNREFUSED'), 'schema');
     const readers = createSchemaReaders({ schemaOf, createReader });
-    await expect(readers.ask(7)).rejects.toThrow('ECONNREFUSED');
+    await expect(readers.fetch(7)).rejects.toThrow('ECONNREFUSED');
     expect(readers.known(7)).toBeUndefined();
-    expect(await readers.ask(7)).toEqual({ kind: 'readable', reader: 'SCHEMA' });
+    expect(await readers.fetch(7)).toEqual({ kind: 'readable', reader: 'SCHEMA' });
   });
 
   it('remembers an unknown id for a minute, then asks again', async () => {
@@ -68,12 +68,12 @@ describe('createSchemaReaders', () => {
     const { schemaOf } = createSource(null, 'schema');
     const readers = createSchemaReaders({ schemaOf, createReader, nowMs: () => nowMs });
     const unreadable = { kind: 'unreadable', reason: 'schema not in the registry: 7' };
-    expect(await readers.ask(7)).toEqual(unreadable);
+    expect(await readers.fetch(7)).toEqual(unreadable);
     nowMs = 60_004;
     expect(readers.known(7)).toEqual(unreadable);
     nowMs = 60_005;
     expect(readers.known(7)).toBeUndefined();
-    expect(await readers.ask(7)).toEqual({ kind: 'readable', reader: 'SCHEMA' });
+    expect(await readers.fetch(7)).toEqual({ kind: 'readable', reader: 'SCHEMA' });
   });
 
   it('refuses an incompatible schema for good', async () => {
@@ -81,14 +81,14 @@ describe('createSchemaReaders', () => {
       throw new Error('no');
     };
     const readers = createSchemaReaders({ ...createSource('x'), createReader: fail });
-    await readers.ask(7);
+    await readers.fetch(7);
     expect(readers.known(7)).toEqual({ kind: 'unreadable', reason: 'schema cannot be read: 7, no' });
   });
 
   it('remembers a bounded number of ids that do not exist, the newest, and every one that does', async () => {
     const schemaOf = async (id: number) => (id === 0 ? 'schema' : null);
     const readers = createSchemaReaders({ schemaOf, createReader });
-    for (let id = 0; id <= 1_001; id++) await readers.ask(id);
+    for (let id = 0; id <= 1_001; id++) await readers.fetch(id);
     expect([readers.known(0)?.kind, readers.known(1), readers.known(2)?.kind]).toEqual([
       'readable',
       undefined,

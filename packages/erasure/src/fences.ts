@@ -1,4 +1,4 @@
-import type { FenceQuestion } from '@playline/contracts';
+import type { FenceQuery } from '@playline/contracts';
 import { inBatches, pause } from '@playline/stores';
 import type { ErasureFence, ErasureRecords } from './records.ts';
 import type { ErasureTarget } from './rows.ts';
@@ -84,7 +84,7 @@ export interface FenceSet {
   /** Quick check in nanoseconds: false for almost every key that is not fenced. The key begins at `start`. */
   mayHold(source: Buffer, start: number): boolean;
   /** Whether it happened, or was received, not later than the cut-off of a fence of this identity. */
-  isFenced(question: FenceQuestion): boolean;
+  isFenced(question: FenceQuery): boolean;
 }
 
 /**
@@ -107,7 +107,7 @@ const STALLED_MS = 2_000;
  * From time to time all fences are read again. If a table was restored from a backup, a new part may have the name of
  * an old one, and its fences would wrongly count as known. A hundred thousand fences take a third of a second.
  */
-const WHOLE_AGAIN_MS = 600_000;
+const REREAD_ALL_MS = 600_000;
 
 export interface FenceSetOptions {
   readonly records: Pick<ErasureRecords, 'readFences'>;
@@ -182,7 +182,7 @@ export async function readFenceSet(
 
 interface Reading {
   /** Before the query: a fence written while it runs may be missing from its answer. */
-  readonly askedMs: number;
+  readonly requestedMs: number;
   /** Parts that need not be read again; empty when all are read. */
   readonly known: ReadonlySet<string>;
   /** Parts that count as known once this reading has reached its end. */
@@ -195,12 +195,12 @@ function createKnownParts() {
   let wholeMs = Number.NEGATIVE_INFINITY;
   return {
     begin(askedMs: number): Reading {
-      const isWhole = askedMs - wholeMs > WHOLE_AGAIN_MS;
-      return { askedMs, known: isWhole ? new Set() : known, seen: new Set(isWhole ? [] : known) };
+      const isWhole = askedMs - wholeMs > REREAD_ALL_MS;
+      return { requestedMs: askedMs, known: isWhole ? new Set() : known, seen: new Set(isWhole ? [] : known) };
     },
     /** Only a reading that came to its end makes parts known: one that was cut short has only some fences of a part. */
     end(reading: Reading): void {
-      if (reading.known.size === 0) wholeMs = reading.askedMs;
+      if (reading.known.size === 0) wholeMs = reading.requestedMs;
       known = reading.seen;
     },
   };
@@ -279,7 +279,7 @@ class FenceIndex {
     return (this.#filter[bit >> 3]! & (1 << (bit & 7))) !== 0;
   }
 
-  isFenced({ environmentId, key, eventTimeMs, receivedAtMs }: FenceQuestion): boolean {
+  isFenced({ environmentId, key, eventTimeMs, receivedAtMs }: FenceQuery): boolean {
     const cutoffMs = this.#cutoffs.get(environmentId)?.get(nameOf(key));
     return cutoffMs !== undefined && Math.min(eventTimeMs, receivedAtMs) <= cutoffMs;
   }

@@ -64,7 +64,7 @@ export interface StoredUnlink {
 }
 
 /** Where the fact of a link stands in the link topic. */
-export interface LinkPlace {
+export interface FactLocation {
   readonly environmentId: string;
   readonly generation: number;
   readonly partition: number;
@@ -77,7 +77,7 @@ export interface KeptConsent {
   readonly identityKey: Buffer;
   readonly status: string;
   readonly receivedAt: number;
-  readonly place: { readonly partition: number; readonly offset: number; readonly loggedAtMs: number };
+  readonly position: { readonly partition: number; readonly offset: number; readonly loggedAtMs: number };
 }
 
 /**
@@ -128,7 +128,7 @@ export interface ErasureRows {
    * Where links stand that touch an identity of the batch and are later than its cut-off; of a fact that was published
    * again the first place. @throws StoreFault
    */
-  findLaterLinks(batchId: Buffer): Promise<LinkPlace[]>;
+  findLaterLinks(batchId: Buffer): Promise<FactLocation[]>;
   /**
    * Waits for the end of all inserts that run now: the store may still finish an insert of a writer that has died.
    * Takes as long as an insert may, one minute at most.

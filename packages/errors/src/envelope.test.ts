@@ -31,7 +31,7 @@ describe('the catalogue', () => {
 
   it('explains every code in words', () => {
     for (const code of ERROR_CODES)
-      for (const words of [ERRORS[code].message, ERRORS[code].cause, ERRORS[code].mend])
+      for (const words of [ERRORS[code].message, ERRORS[code].cause, ERRORS[code].fix])
         expect(words.length).toBeGreaterThan(20);
   });
 });

@@ -6,7 +6,7 @@ export interface ErrorEntry {
   /** Why a caller gets this code. */
   readonly cause: string;
   /** What a caller can do about it. */
-  readonly mend: string;
+  readonly fix: string;
   /** True when the same request, unchanged, may succeed later. Clients repeat a request only for these codes. */
   readonly retry: boolean;
 }
@@ -18,49 +18,49 @@ export const ERRORS = {
     message: 'The request is not valid.',
     cause:
       'A required header, parameter or member is missing, the body cannot be read, or a value lies outside its limits. Headers that are too long have this code and status 431.',
-    mend: 'Read `details`, correct the request and send it again. Sending the same request again fails again. If the body is not JSON in UTF-8, `details` has the place: `offset` in bytes, `line`, `column`, what was `found`, and in a batch `messageIndex`, counted from 0.',
+    fix: 'Read `details`, correct the request and send it again. Sending the same request again fails again. If the body is not JSON in UTF-8, `details` has the place: `offset` in bytes, `line`, `column`, what was `found`, and in a batch `messageIndex`, counted from 0.',
     retry: false,
   },
   UNAUTHORISED_REQUEST: {
     status: 401,
     message: 'The key is not valid for this operation.',
     cause: 'The key is malformed, unknown, replaced by a newer one, or of the other kind (publishable or secret).',
-    mend: 'Use the current key of the environment. Publishable keys send messages, secret keys erase data.',
+    fix: 'Use the current key of the environment. Publishable keys send messages, secret keys erase data.',
     retry: false,
   },
   AUTHENTICATION_ERROR: {
     status: 403,
     message: 'The key does not allow this.',
     cause: 'The key is not valid, or it belongs to another project than the resource.',
-    mend: 'Use a key of the project that owns the resource.',
+    fix: 'Use a key of the project that owns the resource.',
     retry: false,
   },
   RESOURCE_NOT_FOUND: {
     status: 404,
     message: 'There is nothing here.',
     cause: 'The path or the method is not part of the interface, or the resource does not exist.',
-    mend: 'Compare method and path with the interface definition; all paths start with `/v1`.',
+    fix: 'Compare method and path with the interface definition; all paths start with `/v1`.',
     retry: false,
   },
   CONFLICT_ERROR: {
     status: 409,
     message: 'The request conflicts with what is already there.',
     cause: 'Something with the same identifier exists already.',
-    mend: 'Read `details` for the values that conflict and leave them out or choose others.',
+    fix: 'Read `details` for the values that conflict and leave them out or choose others.',
     retry: false,
   },
   TOO_MANY_REQUESTS_ERROR: {
     status: 429,
     message: 'Too many requests at the moment.',
     cause: 'The rate limit of the key is used up, or the service holds as much unacknowledged data as it may.',
-    mend: 'Send the same request again after the number of seconds in the `Retry-After` header.',
+    fix: 'Send the same request again after the number of seconds in the `Retry-After` header.',
     retry: true,
   },
   INTERNAL_SERVER_ERROR: {
     status: 500,
     message: 'The service could not complete the request.',
     cause: 'Something inside the service failed or did not answer in time. The request itself was not refused.',
-    mend: 'Send the same request again, with the same message ids; nothing is stored twice. If it lasts, give the operator the `trace_id`.',
+    fix: 'Send the same request again, with the same message ids; nothing is stored twice. If it lasts, give the operator the `trace_id`.',
     retry: true,
   },
 } as const satisfies Record<string, ErrorEntry>;
@@ -72,7 +72,7 @@ export const ERROR_CODES = Object.keys(ERRORS) as ErrorCode[];
 /** Why one message of a batch was refused; the page of a rejection code is made of these words. */
 export interface RejectionEntry {
   readonly cause: string;
-  readonly mend: string;
+  readonly fix: string;
 }
 
 /** The codes of a RejectionError: contract, "Enumerations". An open set: new codes may be added. */
@@ -80,30 +80,30 @@ export const REJECTIONS = {
   MISSING_REQUIRED_FIELD: {
     cause:
       'The field is absent, null or blank. Every message needs type, messageId and eventTimestamp; track needs eventName, identify needs userId, alias needs fromId and toId. A context needs library and libraryVersion.',
-    mend: 'Give the field that `field` names a value that is not blank.',
+    fix: 'Give the field that `field` names a value that is not blank.',
   },
   INVALID_ENUM: {
     cause: 'The value is none of those that the field may have.',
-    mend: 'Use one of the values that the interface definition lists for the field, in lower case, or leave the field out.',
+    fix: 'Use one of the values that the interface definition lists for the field, in lower case, or leave the field out.',
   },
   INVALID_FORMAT: {
     cause:
       'The value has the wrong JSON type or the wrong form: a messageId that is no UUID, an eventTimestamp that is no RFC 3339 timestamp, a number where text belongs.',
-    mend: 'Send the JSON type and the form that the interface definition gives for the field.',
+    fix: 'Send the JSON type and the form that the interface definition gives for the field.',
   },
   INVALID_VALUE: {
     cause:
       'The form is right and the value is not: text that is too long, an event too far in the past or the future, an alias of an id to itself, a message that is too large.',
-    mend: 'Read `message`: it says which bound the value breaks. Bring the value within it.',
+    fix: 'Read `message`: it says which bound the value breaks. Bring the value within it.',
   },
   UNSUPPORTED_TYPE: {
     cause: 'The type of the message is unknown.',
-    mend: 'Use track, page, screen, identify or alias.',
+    fix: 'Use track, page, screen, identify or alias.',
   },
   DUPLICATE_MESSAGE_ID: {
     cause:
       'Several messages of this batch carry the same messageId, letter case aside. None of them is taken, since they may differ.',
-    mend: 'Give every message an id of its own. Sending a whole batch again with the same ids is right and stores nothing twice.',
+    fix: 'Give every message an id of its own. Sending a whole batch again with the same ids is right and stores nothing twice.',
   },
 } as const satisfies Record<string, RejectionEntry>;
 

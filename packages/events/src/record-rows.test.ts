@@ -1,6 +1,6 @@
 import type {
   ConsentRecord,
-  FenceQuestion,
+  FenceQuery,
   IdentityDecisionRecord,
   IdentityKind,
   RejectionRecord,
@@ -9,7 +9,7 @@ import { consentCodec, IDENTITY_KINDS, identityDecisionCodec, rejectionCodec } f
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { EVENT_TABLE_COLUMNS } from './columns.ts';
-import type { LoggedPlace, RecordRows } from './record-rows.ts';
+import type { LoggedPosition, RecordRows } from './record-rows.ts';
 import { consentRows, decisionRows, rejectionRows } from './record-rows.ts';
 import { RowBuffer } from './row/row-buffer.ts';
 import { readRows } from './row/test/read-columns.ts';
@@ -22,7 +22,7 @@ const text = fc.oneof(
 );
 const time = fc.oneof(fc.integer({ min: 1_700_000_000_000, max: 1_900_000_000_000 }), fc.constantFrom(0, TIME_MS_LAST));
 const kind = fc.constantFrom<IdentityKind>(...IDENTITY_KINDS);
-const place: fc.Arbitrary<LoggedPlace> = fc.record({
+const place: fc.Arbitrary<LoggedPosition> = fc.record({
   partition: fc.integer({ min: 0, max: 65_535 }),
   offset: fc.oneof(fc.nat(), fc.constantFrom(0, 2 ** 32, Number.MAX_SAFE_INTEGER)),
   timestampMs: time,
@@ -70,7 +70,7 @@ const decision: fc.Arbitrary<IdentityDecisionRecord> = fc.record({
 });
 
 /** The rows of one record by table, decoded with the columns of the insert. */
-function rowsOf<R>({ tables }: RecordRows<R>, record: R, at: LoggedPlace): Record<string, unknown>[][] {
+function rowsOf<R>({ tables }: RecordRows<R>, record: R, at: LoggedPosition): Record<string, unknown>[][] {
   return tables.map(({ table, addRows }) => {
     // Smaller than any row, so that the buffer has to grow.
     const out = new RowBuffer(16);
@@ -190,8 +190,8 @@ describe('what may be stored of a record', () => {
   it('is nothing of a consent of a fenced identity, which happened when the gateway accepted it', () => {
     const record = { ...fc.sample(consent, 1)[0]!, receivedAt: 5 };
     const { environmentId, identityKey: key } = record;
-    const asked: FenceQuestion[] = [];
-    const answer = (isFenced: boolean) => (question: FenceQuestion) => asked.push(question) > 0 && isFenced;
+    const asked: FenceQuery[] = [];
+    const answer = (isFenced: boolean) => (question: FenceQuery) => asked.push(question) > 0 && isFenced;
     const [log] = consentRows.tables;
     expect(log!.withoutFenced(record, answer(true))).toBeNull();
     expect(log!.withoutFenced(record, answer(false))).toBe(record);
@@ -203,7 +203,7 @@ describe('what may be stored of a record', () => {
     const [links, overrides, unlinks] = decisionRows.tables;
     fc.assert(
       fc.property(decision, fc.nat(), (record, at) => {
-        const known = (key: Buffer) => (question: FenceQuestion) => question.key.equals(key);
+        const known = (key: Buffer) => (question: FenceQuery) => question.key.equals(key);
         expect(links!.withoutFenced(record, () => false)).toBe(record);
         expect(links!.withoutFenced(record, known(record.aKey))).toBeNull();
         expect(links!.withoutFenced(record, known(record.bKey))).toBeNull();
@@ -230,7 +230,7 @@ describe('what may be stored of a record', () => {
     const [, , unlinks] = decisionRows.tables;
     fc.assert(
       fc.property(decision, (record) => {
-        const isOnTime = ({ eventTimeMs, receivedAtMs }: FenceQuestion) =>
+        const isOnTime = ({ eventTimeMs, receivedAtMs }: FenceQuery) =>
           eventTimeMs === record.receivedAt && receivedAtMs === record.receivedAt;
         expect(unlinks!.withoutFenced(record, isOnTime)).toBeNull();
         const isOfNobody = record.unlink === null || (record.outcome === 'linked' && sidesIn(record) === 0);

@@ -1,7 +1,7 @@
 import {
   type ConsentRecord,
-  decisionWords,
-  type FenceQuestion,
+  decisionTextOf,
+  type FenceQuery,
   type IdentityDecisionRecord,
   type RejectionRecord,
   ZERO_KEY,
@@ -19,7 +19,7 @@ import {
 import {
   type RowBuffer,
   rowBytesMax,
-  turnUuid,
+  swapUuidBytes,
   writeByte,
   writeInt64,
   writeKey,
@@ -31,13 +31,13 @@ import type { LogPosition } from './row/transcoder.ts';
 import type { EventTable } from './store.ts';
 
 /** Place and time of a record in the log. */
-export interface LoggedPlace extends LogPosition {
+export interface LoggedPosition extends LogPosition {
   /** Epoch milliseconds. The broker's clock when the topic uses log-append time. */
   readonly timestampMs: number;
 }
 
 /** Whether the fence of an erasure keeps out an event of this identity at this time. */
-export type IsFenced = (question: FenceQuestion) => boolean;
+export type IsFenced = (question: FenceQuery) => boolean;
 
 /** How records of one type become rows. Pure: the same record at the same place always gives the same rows. */
 export interface RecordRows<R> {
@@ -53,7 +53,7 @@ export interface TableRows<R> {
    */
   withoutFenced(record: R, isFenced: IsFenced): R | null;
   /** @throws RangeError when a value does not fit its column; rows added before it stay; the caller removes them */
-  readonly addRows: (out: RowBuffer, record: R, place: LoggedPlace) => void;
+  readonly addRows: (out: RowBuffer, record: R, place: LoggedPosition) => void;
 }
 
 const OFFSET_BITS = 48n;
@@ -81,7 +81,7 @@ export function addLinkRow(out: RowBuffer, decision: IdentityDecisionRecord, pos
   toOverrideVersion(decision);
   if (!fits(decision.partition, 16n) || decision.moved.length > 65_535) throw new RangeError('decision does not fit');
   const { environmentId, aKind, bKind, reason, traceId } = decision;
-  const { link, outcome } = decisionWords(decision);
+  const { link, outcome } = decisionTextOf(decision);
   out.reserve(rowBytesMax(environmentId, link, aKind, bKind, outcome, reason, traceId));
   const target = out.bytes;
   let at = writeString(target, out.length, environmentId);
@@ -90,7 +90,7 @@ export function addLinkRow(out: RowBuffer, decision: IdentityDecisionRecord, pos
   at = writeInt64(target, at, decision.offset);
   at = writeByte(target, at, decision.step);
   at = writeKey(target, at, decision.messageId);
-  turnUuid(target, at - 16);
+  swapUuidBytes(target, at - 16);
   at = writeString(target, at, link);
   at = writeKey(target, at, decision.aKey);
   at = writeString(target, at, aKind);
@@ -210,7 +210,7 @@ export const decisionRows: RecordRows<IdentityDecisionRecord> = {
  * from the broker.
  * @throws RangeError when a value does not fit its column; `out` is then unchanged
  */
-export function addConsentRow(out: RowBuffer, consent: ConsentRecord, place: LoggedPlace): void {
+export function addConsentRow(out: RowBuffer, consent: ConsentRecord, place: LoggedPosition): void {
   const { environmentId, status, source, traceId } = consent;
   out.reserve(rowBytesMax(environmentId, status, source, traceId));
   const target = out.bytes;
@@ -239,7 +239,7 @@ export const consentRows: RecordRows<ConsentRecord> = {
  * Adds the row of `message_rejections` for one error of a rejected message.
  * @throws RangeError when a value does not fit its column; `out` is then unchanged
  */
-export function addRejectionRow(out: RowBuffer, rejection: RejectionRecord, place: LoggedPlace): void {
+export function addRejectionRow(out: RowBuffer, rejection: RejectionRecord, place: LoggedPosition): void {
   const { environmentId, code, field, surface, library, libraryVersion, traceId } = rejection;
   const texts = [environmentId, code, field, surface, library, libraryVersion];
   out.reserve(rowBytesMax(environmentId, code, field, surface, library, libraryVersion, traceId));
@@ -276,7 +276,7 @@ function addAuditRow(out: RowBuffer, row: AuditRow): void {
  * into one.
  */
 function auditRows<R>(rowsOf: (record: R) => readonly AuditRow[]): RecordRows<R> {
-  const addRows = (out: RowBuffer, record: R, _place: LoggedPlace) => {
+  const addRows = (out: RowBuffer, record: R, _place: LoggedPosition) => {
     for (const row of rowsOf(record)) addAuditRow(out, row);
   };
   // These rows are about operators. They name no player, so no fence applies.

@@ -48,7 +48,7 @@ export interface OffsetRange {
 }
 
 /** Rows that may be stored already, and where. */
-export interface StoredQuestion extends OffsetRange {
+export interface StoredRowsQuery extends OffsetRange {
   /**
    * RowBinary, at least one. Their times and keys limit what is read, and tell them from other rows at the same offset.
    */
@@ -69,7 +69,7 @@ export interface EventStore {
    * Offsets of those of these rows that are stored. When it resolves, the tables derived from them are complete too.
    * Reads only where the times and keys of the rows may lie. @throws StoreFault
    */
-  storedOffsets(table: OffsetTable, question: StoredQuestion): Promise<ReadonlySet<number>>;
+  storedOffsets(table: OffsetTable, question: StoredRowsQuery): Promise<ReadonlySet<number>>;
   /** True when the store answers and accepts the credentials. */
   ready(): Promise<boolean>;
   close(): Promise<void>;

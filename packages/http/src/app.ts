@@ -1,9 +1,9 @@
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
 import { isIPv4, isIPv6, type Socket } from 'node:net';
 import { type ErrorCode, PublicError } from '@playline/errors';
-import type { Logger } from '@playline/runtime';
+import type { Logger, Metrics } from '@playline/runtime';
 import express from 'express';
-import { ANSWER_MAX_MS, corsHeaders, Exchange, type Frame, type HeaderList, notFound } from './exchange.ts';
+import { ANSWER_MAX_MS, corsHeaders, Exchange, type HeaderList, notFound, type ServerContext } from './exchange.ts';
 
 /** One operation of an interface. */
 export interface Route {
@@ -27,14 +27,14 @@ export interface HttpAppOptions {
   publishableKeyHeader?: string;
   link: (code: ErrorCode) => string;
   answerMaxMs?: number;
-  onAnswer?: Frame['onAnswer'];
-  onFault?: Frame['onFault'];
+  onAnswer?: ServerContext['onAnswer'];
+  onFault?: ServerContext['onFault'];
 }
 
 /** What a server does, without its port. */
 export interface HttpApp {
   readonly listener: RequestListener;
-  readonly frame: Frame;
+  readonly context: ServerContext;
   /** What it answers, for those who describe it. */
   readonly routes: readonly Pick<Route, 'method' | 'path'>[];
   /** The latest exchange of a connection. If the connection breaks, its answer belongs to that exchange. */
@@ -51,7 +51,7 @@ type Connection = Socket & { [LATEST]?: Exchange };
 export function createHttpApp(options: HttpAppOptions): HttpApp {
   const nothing = () => {};
   const { routes, link, answerMaxMs = ANSWER_MAX_MS, onAnswer = nothing, onFault = nothing } = options;
-  const frame: Frame = { link, draining: false, streams: new Set(), answerMaxMs, onAnswer, onFault };
+  const frame: ServerContext = { link, draining: false, streams: new Set(), answerMaxMs, onAnswer, onFault };
   const cors = corsHeaders(options.publishableKeyHeader);
   const corsPaths = new Set(routes.filter((route) => route.cors).map((route) => route.path));
   const otherPaths = new Set(routes.filter((route) => !route.cors).map((route) => route.path));
@@ -66,7 +66,7 @@ export function createHttpApp(options: HttpAppOptions): HttpApp {
     const url = targetOf(request);
     const query = url.indexOf('?');
     const given = query === -1 ? url : url.slice(0, query);
-    const usual = toUsualPath(given);
+    const usual = normalisePath(given);
     const isUsual = usual === given || !corsPaths.has(usual) || ownFolders.some((folder) => given.startsWith(folder));
     const path = isUsual ? given : usual;
     // So that everything that reads it next sees the same: the router, and operations with a query.
@@ -74,7 +74,7 @@ export function createHttpApp(options: HttpAppOptions): HttpApp {
     const allowsAnyOrigin = corsPaths.has(path);
     const exchange = new Exchange(frame, { request, response }, allowsAnyOrigin ? cors.answer : NO_HEADERS);
     (request.socket as Connection)[LATEST] = exchange;
-    const fault = faultOfHead(request);
+    const fault = validateHead(request);
     if (fault !== null) return exchange.fail(fault);
     const hot = findHot(request.method, path);
     if (hot !== null) return void run(hot.route, exchange, hot.params);
@@ -85,10 +85,11 @@ export function createHttpApp(options: HttpAppOptions): HttpApp {
     if (allowsAnyOrigin || isPreflight) exchange.answerEmpty(204, [...ofUnknown, ...cors.preflight]);
     else exchange.fail(notFound(), ofUnknown);
   };
-  return { listener, frame, routes, exchangeOf: (socket) => (socket as Connection)[LATEST] };
+  return { listener, context: frame, routes, exchangeOf: (socket) => (socket as Connection)[LATEST] };
 }
 
 async function run(route: Route, exchange: Exchange, params: Parameters<Route['handle']>[1]): Promise<void> {
+  exchange.route = route.path;
   try {
     await route.handle(exchange, params);
   } catch (error) {
@@ -190,7 +191,7 @@ const ABSOLUTE_FORM = /^https?:\/\/[^/?#]*/i;
  * proxy before us may have read it as one for another host.
  * @returns null when nothing is wrong
  */
-function faultOfHead(request: IncomingMessage): PublicError | null {
+function validateHead(request: IncomingMessage): PublicError | null {
   // Node accepts 0.9 and 2.0, but a caller that writes such a line does not speak those versions.
   if (request.httpVersionMajor !== 1) return invalid('The version of HTTP must be 1.1 or 1.0.');
   if (request.url?.includes('#')) return invalid('The path must not have a fragment.');
@@ -213,7 +214,7 @@ function targetOf(request: IncomingMessage): string {
  * The path with one slash where it has several, and without one at its end: a base address that ends in a slash makes
  * such paths. No operation has an empty segment, so they mean nothing else.
  */
-function toUsualPath(path: string): string {
+function normalisePath(path: string): string {
   if (!path.endsWith(SLASH) && !path.includes('//')) return path;
   const single = path.replace(SLASHES, SLASH);
   return single.length > 1 && single.endsWith(SLASH) ? single.slice(0, -1) : single;
@@ -276,6 +277,34 @@ function withoutPort(entry: string): string {
   return /^\[(.*)\](?::\d+)?$/.exec(entry)?.[1] ?? /^([\d.]+):\d+$/.exec(entry)?.[1] ?? entry;
 }
 
+/** From one round trip on an idle network to the longest deadline of a request. */
+const DURATION_BUCKETS_S = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
+
+/**
+ * Creates the `onAnswer` that times requests from their head to the start of their response, by route, method and
+ * status. Requests that no route matches share the route `unmatched`; what was no request at all has the method `none`.
+ */
+export function createRequestDurations(metrics: Pick<Metrics, 'histogram'>): ServerContext['onAnswer'] {
+  const durations = metrics.histogram(
+    'playline_http_request_duration_seconds',
+    'Time from the head of a request to the start of its response',
+    { bucketsSeconds: DURATION_BUCKETS_S, labelNames: ['route', 'method', 'status'] },
+  );
+  // A lookup of labels costs more than the observation, and there are few combinations.
+  const known = new Map<string, ReturnType<typeof durations.labels>>();
+  return (exchange, status) => {
+    const route = exchange?.route ?? 'unmatched';
+    const method = exchange?.request.method ?? 'none';
+    const key = `${method} ${status} ${route}`;
+    let duration = known.get(key);
+    if (duration === undefined) {
+      duration = durations.labels(route, method, String(status));
+      known.set(key, duration);
+    }
+    duration.observe(exchange === null ? 0 : (performance.now() - exchange.startedMs) / 1000);
+  };
+}
+
 /** Logs a request that failed, for operators. */
 export type LogFault = (exchange: Pick<Exchange, 'traceId'>, error: unknown) => void;
 
@@ -294,7 +323,7 @@ const OTHERS = 'others';
 const KIND_CHARACTERS_MAX = 200;
 
 /** Faults of one kind since the last line about it. */
-interface Untold {
+interface UnreportedFaults {
   count: number;
   traceId: string;
   message: string;
@@ -305,10 +334,10 @@ interface Untold {
  * kind is logged at once with its stack. Further ones become one line with their number for each interval, until an
  * interval passes without any.
  */
-export function createFaultLog({ logger, afterInterval = afterTen }: FaultLogParts): LogFault {
-  const kinds = new Map<string, Untold>();
+export function createFaultLog({ logger, afterInterval = afterIntervalMs }: FaultLogParts): LogFault {
+  const kinds = new Map<string, UnreportedFaults>();
   const tell = (kind: string) => {
-    const { count, traceId, message } = kinds.get(kind) as Untold;
+    const { count, traceId, message } = kinds.get(kind) as UnreportedFaults;
     if (count === 0) return void kinds.delete(kind);
     logger.error({ traceId, failures: count, latest: message }, 'more requests failed');
     kinds.set(kind, { count: 0, traceId, message });
@@ -327,7 +356,7 @@ export function createFaultLog({ logger, afterInterval = afterTen }: FaultLogPar
   };
 }
 
-function afterTen(run: () => void): void {
+function afterIntervalMs(run: () => void): void {
   setTimeout(run, INTERVAL_MS).unref();
 }
 

@@ -75,7 +75,7 @@ describe('one owner', () => {
   it('has those bytes counted that are really in memory even when they exceed the bound', () => {
     const bytesInFlight = createBytesInFlight(MAX);
     bytesInFlight.admit('a', 60).grow(60);
-    bytesInFlight.admit('a', 40).settle(50);
+    bytesInFlight.admit('a', 40).resize(50);
     expect(bytesInFlight.held).toBe(110);
     expect(() => bytesInFlight.admit('a', 1)).toThrow();
   });
@@ -137,7 +137,7 @@ describe('an owner beyond its share', () => {
     const first = bytesInFlight.admit('a', 100);
     first.grow(100);
     expect(() => bytesInFlight.admit('b', 10)).toThrow();
-    first.settle(60);
+    first.resize(60);
     expect(() => bytesInFlight.admit('a', 10)).toThrow();
     now = 5000;
     expect(() => bytesInFlight.admit('a', 10)).not.toThrow();

@@ -5,7 +5,7 @@ export interface Reservation {
   /** Raises the count to `bytes`. @throws PublicError TOO_MANY_REQUESTS_ERROR when there is no room for it */
   grow(bytes: number): void;
   /** Sets the count to `bytes`, which are in memory already, even beyond the bound. */
-  settle(bytes: number): void;
+  resize(bytes: number): void;
   /** Sets the count to zero; a second call does nothing. */
   release(): void;
   /**
@@ -46,7 +46,7 @@ class Owner {
   readonly name: string;
   held = 0;
   /** In the order of their admission. */
-  readonly reservations = new Set<Held>();
+  readonly reservations = new Set<ActiveReservation>();
 
   constructor(name: string) {
     this.name = name;
@@ -68,7 +68,7 @@ class Shares implements BytesInFlight {
   }
 
   admit(name: string, expectedBytes: number): Reservation {
-    this.checkRoom(name, 0, expectedBytes);
+    this.assertCapacity(name, 0, expectedBytes);
     if (this.#wants.size > 0) this.#wants.delete(name);
     let owner = this.#owners.get(name);
     if (owner === undefined) {
@@ -77,13 +77,13 @@ class Shares implements BytesInFlight {
     }
     if (owner.reservations.size >= OWNER_REQUESTS_MAX)
       throw new PublicError('TOO_MANY_REQUESTS_ERROR', { message: TOO_MANY_OPEN });
-    const reservation = new Held(this, owner);
+    const reservation = new ActiveReservation(this, owner);
     owner.reservations.add(reservation);
     return reservation;
   }
 
   /** @param own bytes that the request has already, of the `wanted` */
-  checkRoom(name: string, own: number, wanted: number): void {
+  assertCapacity(name: string, own: number, wanted: number): void {
     if (this.held === own) return;
     const missing = this.held - own + wanted - this.#bytesMax;
     if (missing <= 0 && !this.#doOthersWant(name)) return;
@@ -93,10 +93,10 @@ class Shares implements BytesInFlight {
       if (missing <= 0 || this.#evict(name, missing, share)) return;
       this.#wants.set(name, this.#now() + WANTS_MS);
     }
-    throw noRoom();
+    throw noMemoryError();
   }
 
-  remove(owner: Owner, reservation: Held): void {
+  remove(owner: Owner, reservation: ActiveReservation): void {
     owner.reservations.delete(reservation);
     if (owner.reservations.size === 0) this.#owners.delete(owner.name);
   }
@@ -115,7 +115,7 @@ class Shares implements BytesInFlight {
 
   /** Frees the bytes of bodies that owners beyond the share are still sending. @returns false if those are too few */
   #evict(name: string, bytes: number, share: number): boolean {
-    const evicted: Held[] = [];
+    const evicted: ActiveReservation[] = [];
     let freed = 0;
     for (const owner of this.#owners.values()) {
       let excess = owner.name === name ? 0 : owner.held - share;
@@ -133,7 +133,7 @@ class Shares implements BytesInFlight {
   }
 }
 
-class Held implements Reservation {
+class ActiveReservation implements Reservation {
   bytes = 0;
   onEvicted: Reservation['onEvicted'] = null;
   readonly #shares: Shares;
@@ -147,11 +147,11 @@ class Held implements Reservation {
 
   grow(to: number): void {
     if (to <= this.bytes) return;
-    this.#shares.checkRoom(this.#owner.name, this.bytes, to);
-    this.settle(to);
+    this.#shares.assertCapacity(this.#owner.name, this.bytes, to);
+    this.resize(to);
   }
 
-  settle(to: number): void {
+  resize(to: number): void {
     if (this.#isReleased) return;
     this.#shares.held += to - this.bytes;
     this.#owner.held += to - this.bytes;
@@ -160,7 +160,7 @@ class Held implements Reservation {
 
   release(): void {
     if (this.#isReleased) return;
-    this.settle(0);
+    this.resize(0);
     this.#isReleased = true;
     this.onEvicted = null;
     this.#shares.remove(this.#owner, this);
@@ -169,7 +169,7 @@ class Held implements Reservation {
   evict(): void {
     const { onEvicted } = this;
     this.release();
-    onEvicted?.(noRoom());
+    onEvicted?.(noMemoryError());
   }
 }
 
@@ -178,4 +178,4 @@ export const NO_MEMORY =
 
 const TOO_MANY_OPEN = `The owner of your key or address has as many requests in progress as allowed (${OWNER_REQUESTS_MAX}). Send the request again after the time in Retry-After.`;
 
-const noRoom = () => new PublicError('TOO_MANY_REQUESTS_ERROR', { message: NO_MEMORY });
+const noMemoryError = () => new PublicError('TOO_MANY_REQUESTS_ERROR', { message: NO_MEMORY });

@@ -9,15 +9,15 @@ export interface Deadline {
 class Wait implements Deadline {
   readonly dueAt: number;
   /** Null once it is cancelled, so that it does not keep a whole request in memory. */
-  onLate: (() => void) | null;
+  onExpired: (() => void) | null;
 
   constructor(dueAt: number, onLate: () => void) {
     this.dueAt = dueAt;
-    this.onLate = onLate;
+    this.onExpired = onLate;
   }
 
   cancel(): void {
-    this.onLate = null;
+    this.onExpired = null;
   }
 }
 
@@ -41,13 +41,13 @@ export class Deadlines {
 
   #look() {
     const now = performance.now();
-    const late = this.#waits.filter(({ onLate, dueAt }) => onLate !== null && dueAt <= now);
-    this.#waits = this.#waits.filter(({ onLate, dueAt }) => onLate !== null && dueAt > now);
+    const late = this.#waits.filter(({ onExpired: onLate, dueAt }) => onLate !== null && dueAt <= now);
+    this.#waits = this.#waits.filter(({ onExpired: onLate, dueAt }) => onLate !== null && dueAt > now);
     if (this.#waits.length === 0 && this.#timer !== null) {
       clearInterval(this.#timer);
       this.#timer = null;
     }
     // Called last, and `onLate` is read again each time: one of these calls may cancel another wait.
-    for (const wait of late) wait.onLate?.();
+    for (const wait of late) wait.onExpired?.();
   }
 }

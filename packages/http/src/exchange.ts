@@ -4,7 +4,7 @@ import { type ErrorCode, invalidField, PublicError, toEnvelope } from '@playline
 import { type Trace, traceOf } from './trace.ts';
 
 /** What all exchanges of one server have in common. */
-export interface Frame {
+export interface ServerContext {
   /** Address of the page that explains a code. */
   readonly link: (code: ErrorCode) => string;
   /** True from the start of a graceful close: each answer then ends its connection. */
@@ -26,7 +26,7 @@ const NO_HEADERS: HeaderList = [];
 const noHeaders = () => NO_HEADERS;
 
 /** The caller has gone: nobody will read the answer. This is no fault of the service. */
-export class ClientGone extends Error {
+export class ClientDisconnected extends Error {
   override readonly name = 'ClientGone';
 }
 
@@ -40,16 +40,19 @@ export class Exchange implements Trace {
   readonly request: IncomingMessage;
   readonly traceId: string;
   readonly traceparent: string;
+  /** Path of the matched route as it is declared, without values. */
+  route = 'unmatched';
+  readonly startedMs = performance.now();
   /** Headers of the answer, also of an envelope. A route sets this function; it is called when the answer is sent. */
   lateHeaders: () => HeaderList = noHeaders;
   readonly #response: ServerResponse;
-  readonly #frame: Frame;
+  readonly #frame: ServerContext;
   #headers: HeaderList;
   #answered = false;
   #isLast = false;
   #gone: AbortSignal | null = null;
 
-  constructor(frame: Frame, pair: { request: IncomingMessage; response: ServerResponse }, headers: HeaderList) {
+  constructor(frame: ServerContext, pair: { request: IncomingMessage; response: ServerResponse }, headers: HeaderList) {
     const trace = traceOf(pair.request.headers.traceparent as string | undefined);
     this.request = pair.request;
     this.traceId = trace.traceId;
@@ -69,13 +72,13 @@ export class Exchange implements Trace {
    * Watched from when it is first read.
    */
   get gone(): AbortSignal {
-    this.#gone ??= watchGone(this.request, this.#response);
+    this.#gone ??= watchDisconnect(this.request, this.#response);
     return this.#gone;
   }
 
   /** Lets only pages of one origin read the answer, or no page (null). */
   allowOrigin(origin: string | null): void {
-    this.#headers = narrowOrigin(this.#headers, origin);
+    this.#headers = restrictOrigin(this.#headers, origin);
   }
 
   /** Sends JSON text. */
@@ -145,7 +148,7 @@ export class Exchange implements Trace {
    * @param own status if it is not the one of the fault's code
    */
   fail(error: unknown, headers: HeaderList = [], own?: number): void {
-    if (this.#answered || error instanceof ClientGone) return;
+    if (this.#answered || error instanceof ClientDisconnected) return;
     const { body, ...of } = toEnvelope(error, { traceId: this.traceId, link: this.#frame.link });
     const status = own ?? of.status;
     if (status >= 500) this.#frame.onFault(this, error);
@@ -169,7 +172,7 @@ export class Exchange implements Trace {
   }
 
   /** The data after this request is no request. The answer stays as it is, and the connection is closed after it. */
-  endConnection(): void {
+  closeAfterAnswer(): void {
     this.#isLast = true;
   }
 
@@ -197,15 +200,15 @@ export class Exchange implements Trace {
     if (body === undefined) this.#response.end();
     else if (!('text' in body)) this.#response.end(body);
     else this.#response.end(body.text, body.encoding);
-    boundReading(this.#response, this.#frame.answerMaxMs);
-    if (!this.request.complete) readOn(this.request);
+    limitReadTime(this.#response, this.#frame.answerMaxMs);
+    if (!this.request.complete) discardBody(this.request);
   }
 }
 
-function watchGone(request: IncomingMessage, response: ServerResponse): AbortSignal {
+function watchDisconnect(request: IncomingMessage, response: ServerResponse): AbortSignal {
   const { socket } = request;
   const controller = new AbortController();
-  const leave = () => controller.abort(new ClientGone('the caller has left'));
+  const leave = () => controller.abort(new ClientDisconnected('the caller has left'));
   const close = () => {
     socket.off('end', leave);
     if (!response.writableFinished) leave();
@@ -237,7 +240,7 @@ interface CorsHeaders {
  * Limits these headers to pages of one origin, or of none. If there are no headers, no page may call the operation, and
  * it stays so. Caches must keep the answer for that origin only.
  */
-export function narrowOrigin(answer: HeaderList, origin: string | null): HeaderList {
+export function restrictOrigin(answer: HeaderList, origin: string | null): HeaderList {
   if (answer.length === 0) return answer;
   const vary = ['vary', 'Origin'];
   if (origin === null) return vary;
@@ -273,7 +276,7 @@ export const ANSWER_MAX_MS = 30_000;
  * the kernel's hands by now, and need no timer.
  * @param response just ended
  */
-function boundReading(response: ServerResponse, boundMs: number): void {
+function limitReadTime(response: ServerResponse, boundMs: number): void {
   const { socket } = response.req;
   // Without a socket it waits behind the answers to earlier requests on this connection.
   if (response.socket !== null && socket.writableLength === 0) return;
@@ -285,20 +288,20 @@ function boundReading(response: ServerResponse, boundMs: number): void {
  * Callers send their whole request before they read the answer. Closing a connection with unread bytes resets it, which
  * can discard the answer. Eight times the largest batch covers what honest callers send by mistake.
  */
-const READ_ON_BYTES_MAX = 8 * 1024 * 1024;
+const DISCARD_BYTES_MAX = 8 * 1024 * 1024;
 /** As long as a whole body may take. */
-const READ_ON_MAX_MS = 10_000;
+const DISCARD_MAX_MS = 10_000;
 
 /**
  * Reads and discards the rest of a body that is answered already, within bounds; beyond them the connection is closed.
  */
-function readOn(request: IncomingMessage): void {
+function discardBody(request: IncomingMessage): void {
   let bytes = 0;
   const cut = () => request.socket.destroy();
-  const timer = setTimeout(cut, READ_ON_MAX_MS).unref();
+  const timer = setTimeout(cut, DISCARD_MAX_MS).unref();
   request.on('data', (chunk: Buffer) => {
     bytes += chunk.length;
-    if (bytes > READ_ON_BYTES_MAX) cut();
+    if (bytes > DISCARD_BYTES_MAX) cut();
   });
   request.once('close', () => clearTimeout(timer));
   request.once('end', () => clearTimeout(timer));

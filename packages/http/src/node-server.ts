@@ -27,7 +27,7 @@ export interface NodeServer {
  */
 export function createNodeServer({ listener, connectionsMax, onBroken, ...options }: NodeServerOptions): NodeServer {
   const server = createServer({ ...options, IncomingMessage: PackedRequest }, listener);
-  const onPaused = boundPipelining(server);
+  const onPaused = limitPipelining(server);
   server.on('clientError', (error: Error & { code?: string }, socket) => {
     if (error.code === PAUSED) onPaused(error, socket as Socket);
     else onBroken(error, socket as Socket);
@@ -140,7 +140,7 @@ const PIPELINE = Symbol('pipeline');
  * with thousands of requests, before it looks whether answers are read. Must be called before the server listens.
  * @returns the function to call with each `clientError` whose code is `PAUSED`
  */
-function boundPipelining(server: Server): (error: Error, socket: Socket) => void {
+function limitPipelining(server: Server): (error: Error, socket: Socket) => void {
   const paused = new Paused();
   server.on('connection', (socket: PipelinedSocket) => {
     socket[PIPELINE] = new Pipeline(socket, paused);

@@ -11,7 +11,7 @@ import {
 import { PublicError } from '@playline/errors';
 import type { Reservation } from './bytes-in-flight.ts';
 import { type Deadline, Deadlines } from './deadlines.ts';
-import { ClientGone } from './exchange.ts';
+import { ClientDisconnected } from './exchange.ts';
 import { SMALL_BYTES } from './node-server.ts';
 
 /** What the headers say about a body that is not read yet. */
@@ -38,7 +38,7 @@ export interface Coding {
   readonly name: string;
   readonly decode: Decode;
   /** Whether the bytes can be of this coding at all. Others fail before any memory is used. */
-  readonly begins: (raw: Buffer) => boolean;
+  readonly hasSignature: (raw: Buffer) => boolean;
   /** Most bytes that one compressed byte can become. */
   readonly expansionMax: number;
 }
@@ -68,24 +68,24 @@ function decodeDeflate(bytes: Uint8Array, options: ZlibOptions): Buffer {
 
 /** Deflate codes at most 258 bytes in two bits: RFC 1951, 3.2.5. */
 const DEFLATE_EXPANSION_MAX = 1032;
-const deflate = { decode: decodeDeflate, begins: () => true, expansionMax: DEFLATE_EXPANSION_MAX };
+const deflate = { decode: decodeDeflate, hasSignature: () => true, expansionMax: DEFLATE_EXPANSION_MAX };
 /** RFC 1952, 2.3.1. */
 const isGzip = ([first, second]: Buffer) => first === 0x1f && second === 0x8b;
-const gzip = { decode: gunzipSync, begins: isGzip, expansionMax: DEFLATE_EXPANSION_MAX };
-const brotli = { decode: brotliDecompressSync, begins: () => true, expansionMax: Number.POSITIVE_INFINITY };
+const gzip = { decode: gunzipSync, hasSignature: isGzip, expansionMax: DEFLATE_EXPANSION_MAX };
+const brotli = { decode: brotliDecompressSync, hasSignature: () => true, expansionMax: Number.POSITIVE_INFINITY };
 /** A frame, or one that is skipped: RFC 8878, 3.1. */
 const isZstd = (raw: Buffer) =>
   raw.length >= 4 && (raw.readUInt32LE() === 0xfd2fb528 || raw.readUInt32LE() >>> 4 === 0x184d2a5);
 const zstd = {
   decode: (bytes: Uint8Array, options: DecodeOptions) => zstdDecompressSync(bytes, { ...zstdOptions, ...options }),
-  begins: isZstd,
+  hasSignature: isZstd,
   expansionMax: Number.POSITIVE_INFINITY,
 };
 
 const CODINGS: Readonly<Record<string, Omit<Coding, 'name'>>> = { gzip, 'x-gzip': gzip, deflate, br: brotli, zstd };
 
 /** The most bytes that can have been made before decompression failed: zlib does not say how many. */
-function decodedMax(raw: Buffer, { begins, expansionMax }: Coding, bytesMax: number): number {
+function decodedMax(raw: Buffer, { hasSignature: begins, expansionMax }: Coding, bytesMax: number): number {
   // An empty body becomes nothing; for it 0 times no bound would be NaN.
   return raw.length > 0 && begins(raw) ? Math.min(bytesMax, raw.length * expansionMax) : raw.length;
 }
@@ -214,7 +214,7 @@ export function readBody(request: IncomingMessage, plan: BodyPlan, options: Read
 }
 
 /** A value that is there when the function returns, so no promise. */
-type AtOnce<T> = T extends PromiseLike<unknown> ? never : T;
+type Synchronous<T> = T extends PromiseLike<unknown> ? never : T;
 
 export interface UseBodyOptions<T> extends ReadBodyOptions {
   /**
@@ -226,7 +226,7 @@ export interface UseBodyOptions<T> extends ReadBodyOptions {
    * Called once with the whole body. Its bytes are valid only until this returns: then other bodies use the same
    * memory. So it must not be async.
    */
-  use(body: Buffer): AtOnce<T>;
+  use(body: Buffer): Synchronous<T>;
 }
 
 /**
@@ -236,12 +236,12 @@ export interface UseBodyOptions<T> extends ReadBodyOptions {
  * @throws what `readBody` throws, and what `use` throws
  */
 export function useBody<T>(request: IncomingMessage, plan: BodyPlan, options: UseBodyOptions<T>): Promise<T> {
-  const use = (chunks: Chunks) => options.use(decodeBody(chunks.joinInPlace(), plan, options.onDecoded));
+  const use = (chunks: Chunks) => options.use(decodeBody(chunks.joinShared(), plan, options.onDecoded));
   return readRaw(request, plan, { ...options, use });
 }
 
 /** Bodies of several chunks are put together here, one after the other. It is as large as the largest one so far. */
-let place = Buffer.alloc(0);
+let sharedBuffer = Buffer.alloc(0);
 
 /** Most bytes of a page: as much as Node reads at a time. */
 const PAGE_BYTES_MAX = 64 * 1024;
@@ -282,13 +282,13 @@ class Chunks {
   }
 
   /** The whole body, in memory that the next body uses too. */
-  joinInPlace(): Buffer {
+  joinShared(): Buffer {
     this.#listPage();
     if (this.#buffers.length === 1) return this.#buffers[0] as Buffer;
-    if (place.length < this.bytes) place = Buffer.allocUnsafeSlow(this.bytes);
+    if (sharedBuffer.length < this.bytes) sharedBuffer = Buffer.allocUnsafeSlow(this.bytes);
     let at = 0;
-    for (const buffer of this.#buffers) at += buffer.copy(place, at);
-    return place.subarray(0, this.bytes);
+    for (const buffer of this.#buffers) at += buffer.copy(sharedBuffer, at);
+    return sharedBuffer.subarray(0, this.bytes);
   }
 
   clear(): void {
@@ -311,7 +311,7 @@ interface ReadRawOptions<T> extends ReadBodyOptions {
 
 function readRaw<T>(request: IncomingMessage, plan: BodyPlan, options: ReadRawOptions<T>): Promise<T> {
   return new Promise((resolve, reject) => {
-    const gone = () => new ClientGone('the caller hung up');
+    const gone = () => new ClientDisconnected('the caller hung up');
     // The caller may have hung up while its key was looked up, and 'close' is not emitted twice.
     if (request.destroyed || request.socket.destroyed) return reject(gone());
     const chunks = new Chunks();
@@ -350,7 +350,7 @@ function readRaw<T>(request: IncomingMessage, plan: BodyPlan, options: ReadRawOp
     const onEnd = () => {
       stop();
       // The decompressed size must be known and charged before the next request is admitted.
-      if (plan.coding === null) whenAllAreRead(use);
+      if (plan.coding === null) whenAllChunksRead(use);
       else use();
     };
     const onClose = () => fail(gone());
@@ -411,7 +411,7 @@ let whole: (() => void)[] = [];
  * So the requests of one turn, which may all have come in one packet, are let in before the first of them is read:
  * whoever limits them charges something as it lets them in.
  */
-function whenAllAreRead(use: () => void) {
+function whenAllChunksRead(use: () => void) {
   whole.push(use);
   if (whole.length > 1) return;
   setImmediate(() => {

@@ -88,8 +88,8 @@ export async function openHttpServer(options: HttpServerOptions): Promise<HttpSe
   let closing: Promise<void> | null = null;
   const drain = async () => {
     state = 'draining';
-    app.frame.draining = true;
-    for (const stream of app.frame.streams) stream.end();
+    app.context.draining = true;
+    for (const stream of app.context.streams) stream.end();
     // No request has come on these connections yet; browsers open some in advance. Node does not count them as idle,
     // and would wait for them until the end of the shutdown.
     for (const socket of connections) if (socket.bytesRead === 0) socket.destroy();
@@ -154,7 +154,7 @@ interface Refusal {
 }
 
 /** Connections that have their answer: Node calls again for every piece of data after the first broken one. */
-const told = new WeakSet<Socket>();
+const reportedFault = new WeakSet<Socket>();
 
 /**
  * Answers data that is no request: bytes that are not HTTP, headers that are too long, a request that takes too long.
@@ -162,8 +162,8 @@ const told = new WeakSet<Socket>();
  */
 export function answerBrokenRequest(app: HttpApp, error: Error & { code?: string }, socket: Socket): void {
   const isGone = error.code === 'ECONNRESET' || error.code === 'EPIPE';
-  if (told.has(socket) && !isGone) return;
-  told.add(socket);
+  if (reportedFault.has(socket) && !isGone) return;
+  reportedFault.add(socket);
   if (!socket.writable || isGone) {
     socket.destroy();
     return;
@@ -182,7 +182,7 @@ export function answerBrokenRequest(app: HttpApp, error: Error & { code?: string
     exchange.whenSent(() => endAndLinger(socket));
   } else if (exchange.answered) exchange.whenSent(() => answerRaw(app, socket, { fault, status }));
   // Only the data after this request is broken, so its own answer must stay as it is.
-  else exchange.endConnection();
+  else exchange.closeAfterAnswer();
 }
 
 function refusalOf(error: Error & { code?: string }): Refusal {
@@ -209,7 +209,7 @@ function refusalOf(error: Error & { code?: string }): Refusal {
 /** Answers where there is no request to answer, and ends the connection. */
 function answerRaw(app: HttpApp, socket: Socket, { fault, ...own }: Refusal): void {
   const { traceId } = traceOf(undefined);
-  const { body, ...of } = toEnvelope(fault, { traceId, link: app.frame.link });
+  const { body, ...of } = toEnvelope(fault, { traceId, link: app.context.link });
   const status = own.status ?? of.status;
   const text = JSON.stringify(body);
   const lines = [
@@ -219,7 +219,7 @@ function answerRaw(app: HttpApp, socket: Socket, { fault, ...own }: Refusal): vo
     `x-trace-id: ${traceId}`,
     'connection: close',
   ];
-  app.frame.onAnswer(null, status);
+  app.context.onAnswer(null, status);
   socket.write(`${lines.join('\r\n')}\r\n\r\n${text}`);
   endAndLinger(socket);
 }
@@ -326,9 +326,9 @@ export async function openAdminServer(options: AdminServerOptions): Promise<Clos
 
 async function answerReadiness(options: AdminServerOptions, response: ServerResponse): Promise<void> {
   const { ready, metrics } = options;
-  const asked = typeof ready === 'function' ? askWithin(ready, READY_MAX_MS) : askEach(ready);
-  const [needed, besides] = await Promise.all([asked, askEach(options.degraded ?? {})]);
-  const [notReady, degraded] = [namesNotReady(needed), namesNotReady(besides)];
+  const asked = typeof ready === 'function' ? runCheck(ready, READY_MAX_MS) : runChecks(ready);
+  const [needed, besides] = await Promise.all([asked, runChecks(options.degraded ?? {})]);
+  const [notReady, degraded] = [failedCheckNames(needed), failedCheckNames(besides)];
   const isReady = notReady.length === 0;
   const isWhole = isReady && degraded.length === 0;
   const faults = { ...(degraded.length === 0 ? {} : { degraded }), ...reasonsOf(options) };
@@ -345,20 +345,20 @@ function reasonsOf({ reasons }: AdminServerOptions): { reasons?: Readonly<Record
   return Object.keys(known).length === 0 ? {} : { reasons: known };
 }
 
-function namesNotReady(readiness: Readiness): string[] {
+function failedCheckNames(readiness: Readiness): string[] {
   if (typeof readiness === 'boolean') return readiness ? [] : ['service'];
   return Object.entries(readiness)
     .filter(([, ready]) => !ready)
     .map(([name]) => name);
 }
 
-async function askEach(checks: ReadinessChecks): Promise<Readiness> {
-  const asked = Object.entries(checks).map(async ([name, check]) => [name, await askWithin(check, CHECK_MAX_MS)]);
+async function runChecks(checks: ReadinessChecks): Promise<Readiness> {
+  const asked = Object.entries(checks).map(async ([name, check]) => [name, await runCheck(check, CHECK_MAX_MS)]);
   return Object.fromEntries(await Promise.all(asked));
 }
 
 /** False when it throws or does not answer in time. */
-async function askWithin<T>(ask: () => T | Promise<T>, boundMs: number): Promise<T | false> {
+async function runCheck<T>(ask: () => T | Promise<T>, boundMs: number): Promise<T | false> {
   return waitAtMost(boundMs, Promise.resolve().then(ask), () => false as const).catch(() => false as const);
 }
 

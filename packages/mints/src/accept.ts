@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { MintRequestRecord } from '@playline/contracts';
 import { type ErrorDetails, PublicError } from '@playline/errors';
 import { countTokens, digestOf, type MintAsset, type MintCollection, type MintScope } from './asset.ts';
-import type { ClaimOutcome, MintClaims, PlacedClaim, UnknownClaim, WantedClaim } from './claims.ts';
+import type { ClaimOutcome, GrantedClaim, MintClaims, UnknownClaim, WantedClaim } from './claims.ts';
 import { toRequestedState } from './states.ts';
 
 /** Quota of a project, a token bucket: `burst` units at once, `perSecond` in the long run. */
@@ -13,7 +13,7 @@ export interface QuotaPolicy {
 }
 
 /** State of a project's quota after a call. */
-export interface QuotaStanding {
+export interface QuotaStatus {
   /** When false, nothing was taken. */
   readonly isAllowed: boolean;
   readonly remaining: number;
@@ -26,7 +26,7 @@ export interface QuotaStanding {
 /** Quotas of projects, shared by all processes. */
 export interface Quotas {
   /** Takes all units or none, in one step; a negative number gives units back. */
-  take(projectId: string, policy: QuotaPolicy, units: number): Promise<QuotaStanding>;
+  take(projectId: string, policy: QuotaPolicy, units: number): Promise<QuotaStatus>;
 }
 
 const ROUNDING = 1e-6;
@@ -35,7 +35,7 @@ const ROUNDING = 1e-6;
  * @param backlogMs until the bucket is full, after the units were taken
  * @param lackMs until the units that were asked for are available; 0 when they were
  */
-export function toQuotaStanding(policy: QuotaPolicy, backlogMs: number, lackMs: number): QuotaStanding {
+export function toQuotaStatus(policy: QuotaPolicy, backlogMs: number, lackMs: number): QuotaStatus {
   const left = policy.burst - (backlogMs / 1000) * policy.perSecond;
   return {
     isAllowed: lackMs === 0,
@@ -54,7 +54,7 @@ export interface QuotaTexts {
   readonly retryAfter: string;
 }
 
-export function toQuotaTexts(policy: QuotaPolicy, standing: QuotaStanding, nowAtMs: number): QuotaTexts {
+export function toQuotaTexts(policy: QuotaPolicy, standing: QuotaStatus, nowAtMs: number): QuotaTexts {
   return {
     limit: String(policy.burst),
     reset: new Date(nowAtMs + standing.fullInMs).toISOString(),
@@ -89,21 +89,21 @@ export interface AcceptMintsParts {
    * True when all requests that the log may contain of claims older than `lapseMs` have been applied to the claims.
    * @throws when that is unknown
    */
-  readonly isLogKnown: () => Promise<boolean>;
+  readonly isLogApplied: () => Promise<boolean>;
 }
 
 /**
  * Accepts all assets of an order or none. Resolves when their requests are on the log and can be found by their ids.
  */
-export type AcceptMints = (order: MintOrder) => Promise<QuotaStanding>;
+export type AcceptMints = (order: MintOrder) => Promise<QuotaStatus>;
 
 /** The quota of the project is too small; nothing was taken. */
 export class QuotaSpent extends PublicError {
-  readonly standing: QuotaStanding;
+  readonly quota: QuotaStatus;
 
-  constructor(standing: QuotaStanding, refusal: { readonly message?: string; readonly details?: ErrorDetails } = {}) {
+  constructor(standing: QuotaStatus, refusal: { readonly message?: string; readonly details?: ErrorDetails } = {}) {
     super('TOO_MANY_REQUESTS_ERROR', { ...refusal, retryAfterS: standing.retryAfterS });
-    this.standing = standing;
+    this.quota = standing;
   }
 }
 
@@ -121,7 +121,7 @@ const LIMIT_MESSAGES = {
 export class TooManyAssets extends QuotaSpent {
   readonly limit: keyof typeof LIMIT_MESSAGES;
 
-  constructor(standing: QuotaStanding, limit: keyof typeof LIMIT_MESSAGES, retryAfterS: number) {
+  constructor(standing: QuotaStatus, limit: keyof typeof LIMIT_MESSAGES, retryAfterS: number) {
     super({ ...standing, retryAfterS }, { message: LIMIT_MESSAGES[limit], details: { limit } });
     this.limit = limit;
   }
@@ -148,7 +148,7 @@ export function createAcceptMints(parts: AcceptMintsParts): AcceptMints {
     const wantedBy = (signer: string) => order.assets.map((asset) => toWanted(asset, signer));
     const { projectId, environmentId } = order;
     const scope = { ...order.collection, projectId, environmentId };
-    assertFree(await settle(scope, wantedBy(NOBODY), true), twice);
+    assertFree(await settle(scope, wantedBy(NO_SIGNER), true), twice);
     const wanted = wantedBy(await order.requireSigner());
     const units = countTokens(order.assets);
     const standing = await quotas.take(order.projectId, policy, units);
@@ -163,11 +163,11 @@ export function createAcceptMints(parts: AcceptMintsParts): AcceptMints {
     } catch (fault) {
       // Give the quota back, because the order is not accepted. If this fails, the bucket refills with time anyway.
       const left = await quotas.take(order.projectId, policy, -units).catch(() => standing);
-      throw fault instanceof TooManyAssets ? new TooManyAssets(left, fault.limit, fault.standing.retryAfterS) : fault;
+      throw fault instanceof TooManyAssets ? new TooManyAssets(left, fault.limit, fault.quota.retryAfterS) : fault;
     }
   };
 
-  async function send({ publish }: AcceptMintsParts, order: MintOrder, placed: readonly PlacedClaim[]): Promise<void> {
+  async function send({ publish }: AcceptMintsParts, order: MintOrder, placed: readonly GrantedClaim[]): Promise<void> {
     const records = order.assets.map((asset, at) => toRecord(order, asset, placed[at]!));
     await publish(records);
     const scope = { ...order.collection, projectId: order.projectId };
@@ -181,8 +181,8 @@ export function createAcceptMints(parts: AcceptMintsParts): AcceptMints {
  * Claims. Claims of other assets that are in the way lapse first if their requests turn out not to be on the log; if the
  * limit of pending assets is reached, so do all such claims of the project.
  */
-function createSettle({ claims, isLogKnown, lapseMs = CLAIM_LAPSE_MS }: AcceptMintsParts) {
-  const hasLapsed = async (claim: UnknownClaim): Promise<boolean> => claim.ageMs > lapseMs && (await isLogKnown());
+function createSettle({ claims, isLogApplied, lapseMs = CLAIM_LAPSE_MS }: AcceptMintsParts) {
+  const hasLapsed = async (claim: UnknownClaim): Promise<boolean> => claim.ageMs > lapseMs && (await isLogApplied());
   return async (
     scope: MintScope & { readonly environmentId: string },
     wanted: readonly WantedClaim[],
@@ -190,7 +190,7 @@ function createSettle({ claims, isLogKnown, lapseMs = CLAIM_LAPSE_MS }: AcceptMi
   ) => {
     const outcome = await claims.claim(scope, wanted, { isDry });
     if (outcome.kind === 'full' && outcome.cleanedAt !== null) {
-      const isKnown = await isLogKnown().catch(() => false);
+      const isKnown = await isLogApplied().catch(() => false);
       await claims.clean(scope.projectId, isKnown ? outcome.cleanedAt - lapseMs : null);
     } else if (outcome.kind === 'unknown') {
       for (const claim of outcome.claims) {
@@ -206,7 +206,7 @@ function createSettle({ claims, isLogKnown, lapseMs = CLAIM_LAPSE_MS }: AcceptMi
 }
 
 /** Placeholder for the signer when claims are only looked up. */
-const NOBODY = `0x${'0'.repeat(40)}`;
+const NO_SIGNER = `0x${'0'.repeat(40)}`;
 
 function toWanted(asset: MintAsset, signer: string): WantedClaim {
   const attemptId = randomUUID().replaceAll('-', '');
@@ -239,7 +239,7 @@ function conflictOf(values: readonly string[]): PublicError {
 
 const bytesOf = (hex: string) => Buffer.from(hex.replace(/^0x/, ''), 'hex');
 
-function toRecord(order: MintOrder, asset: MintAsset, claim: PlacedClaim): MintRequestRecord {
+function toRecord(order: MintOrder, asset: MintAsset, claim: GrantedClaim): MintRequestRecord {
   const { collection, projectId, environmentId, traceId } = order;
   return {
     chain: collection.chain,

@@ -7,7 +7,7 @@ import type { Quotas } from './accept.ts';
 import type { MintClaims } from './claims.ts';
 import { openRedisMints } from './redis/index.ts';
 import { createMemoryMints } from './test/memory/index.ts';
-import { createMintWorld, FATES, type MintWorld, SIGNERS } from './test/mint-world.ts';
+import { createMintWorld, type MintWorld, PUBLISH_OUTCOMES, SIGNERS } from './test/mint-world.ts';
 import type { MintView } from './view.ts';
 
 interface Store {
@@ -27,7 +27,7 @@ afterAll(() => redis.close());
 async function openRedis(): Promise<Store & { close(): Promise<void> }> {
   const namespace = `${randomUUID()}:`;
   const mints = await openRedisMints({ url: redis.url, namespace });
-  await mints.view.complete((await mints.view.standing()).run);
+  await mints.view.complete((await mints.view.progress()).run);
   const keys = async () => redis.client.keys(`${namespace}*`);
   const empty = async () => {
     const all = await keys();
@@ -57,7 +57,7 @@ const order = fc.record({
     maxLength: 3,
   }),
   signer,
-  fate: fc.constantFrom(...FATES),
+  outcome: fc.constantFrom(...PUBLISH_OUTCOMES),
 });
 const act = fc.oneof(
   { weight: 5, arbitrary: order },
@@ -121,7 +121,7 @@ describe.each(STORES)('reference ids in $name', ({ open, numRuns }) => {
       for (const referenceId of REFERENCES) {
         await world.project();
         const before = world.answered.length;
-        await world.order({ assets: [{ referenceId, variant: 1 }], signer: 0, fate: 'stored' });
+        await world.order({ assets: [{ referenceId, variant: 1 }], signer: 0, outcome: 'stored' });
         expect(world.answered[before]!.answer).not.toBe('unknown');
       }
       await settle(world);

@@ -1,5 +1,5 @@
 import type { MintScope } from './asset.ts';
-import type { MintState, Standing } from './states.ts';
+import type { CurrentState, MintState } from './states.ts';
 
 /** A claim to be placed on a reference id. */
 export interface WantedClaim {
@@ -13,7 +13,7 @@ export interface WantedClaim {
 }
 
 /** A claim that is placed. The request must have these values, also when another process placed the claim first. */
-export interface PlacedClaim {
+export interface GrantedClaim {
   readonly referenceId: string;
   readonly attemptId: string;
   readonly signer: string;
@@ -32,7 +32,7 @@ export interface UnknownClaim {
 }
 
 export type ClaimOutcome =
-  | { readonly kind: 'claimed'; readonly claims: readonly PlacedClaim[] }
+  | { readonly kind: 'claimed'; readonly claims: readonly GrantedClaim[] }
   /** These reference ids are pending or have succeeded; nothing was claimed. */
   | { readonly kind: 'taken'; readonly referenceIds: readonly string[] }
   /** Nothing was claimed. */
@@ -130,14 +130,14 @@ export class IncompleteClaimsFault extends Error {
 export type ClaimVerdict = 'free' | 'taken over' | 'unknown' | 'taken';
 
 /** The current state of a reference id, with the further fields of a claim. */
-export interface StandingClaim extends Standing {
+export interface StoredClaim extends CurrentState {
   readonly digest: string;
   /** Epoch milliseconds; null after it is confirmed. */
   readonly claimedAt: number | null;
 }
 
 /** Decides whether a reference id may be claimed for the asset with this digest. */
-export function judgeClaim(standing: StandingClaim | null, digest: string): ClaimVerdict {
+export function checkClaim(standing: StoredClaim | null, digest: string): ClaimVerdict {
   if (standing === null) return 'free';
   if (standing.claimedAt !== null) return standing.digest === digest ? 'taken over' : 'unknown';
   return standing.status === 'failed' ? 'free' : 'taken';

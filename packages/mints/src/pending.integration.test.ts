@@ -33,7 +33,7 @@ afterAll(() => redis.close());
 async function openRedisStore(url: string, namespace = ''): Promise<RedisMints> {
   const mints = await openRedisMints({ url, namespace });
   onTestFinished(() => mints.close());
-  await mints.view.complete((await mints.view.standing()).run);
+  await mints.view.complete((await mints.view.progress()).run);
   return mints;
 }
 
@@ -127,8 +127,8 @@ const orderOf = (names: readonly string[]) => ({
 
 it('an order beyond the limit of pending assets is refused with 429 and details, and costs no quota', async () => {
   const { claims, quotas } = createMemoryMints();
-  const isLogKnown = async () => true;
-  const accept = createAcceptMints({ claims, quotas, policy: POLICY, publish: async () => {}, isLogKnown });
+  const isLogApplied = async () => true;
+  const accept = createAcceptMints({ claims, quotas, policy: POLICY, publish: async () => {}, isLogApplied });
   for (let at = 0; at < ORDERS; at++) await accept(orderOf(namesOf(String(at))));
   const refused = await accept(orderOf(['one'])).catch((fault: unknown) => fault);
   expect(refused).toMatchObject({
@@ -143,13 +143,13 @@ it('an order beyond the limit of pending assets is refused with 429 and details,
 
 describe('claims of orders that brokers did not take', () => {
   /** Orders until the limit of pending assets is reached, while no broker answers. */
-  async function openFilled(isLogKnown: () => Promise<boolean>) {
+  async function openFilled(isLogApplied: () => Promise<boolean>) {
     const mints = await openRedisStore(redis.url, `${randomUUID()}:`);
     const broker = { isAway: true };
     const publish = async () => {
       if (broker.isAway) throw new Error('no broker answers');
     };
-    const accept = createAcceptMints({ ...mints, policy: POLICY, publish, isLogKnown, lapseMs: -1 });
+    const accept = createAcceptMints({ ...mints, policy: POLICY, publish, isLogApplied, lapseMs: -1 });
     for (let at = 0; at < ORDERS; at++)
       await expect(accept(orderOf(namesOf(String(at))))).rejects.toThrow('no broker answers');
     broker.isAway = false;
@@ -164,8 +164,8 @@ describe('claims of orders that brokers did not take', () => {
   it.each([
     ['is not read yet', async () => false],
     ['cannot be read', () => Promise.reject(new Error('no broker answers'))],
-  ])('stay pending while the log %s', async (_what, isLogKnown) => {
-    const accept = await openFilled(isLogKnown);
+  ])('stay pending while the log %s', async (_what, isLogApplied) => {
+    const accept = await openFilled(isLogApplied);
     await expect(accept(orderOf(['one']))).rejects.toMatchObject({ details: { limit: 'pending_assets' } });
   });
 });
@@ -215,8 +215,8 @@ describe('Redis', () => {
 
   it('refuses orders of a project whose assets keep failing, until enough time has passed', async () => {
     const mints = await openRedisStore(redis.url, `${randomUUID()}:`);
-    const isLogKnown = async () => true;
-    const accept = createAcceptMints({ ...mints, policy: POLICY, publish: async () => {}, isLogKnown });
+    const isLogApplied = async () => true;
+    const accept = createAcceptMints({ ...mints, policy: POLICY, publish: async () => {}, isLogApplied });
     const fail = (count: number, agoMs: number) =>
       restoreAll(
         mints.view,

@@ -87,10 +87,10 @@ export function toMintState(record: MintStateRecord): MintState {
 }
 
 /** The fields that decide which of two states counts. */
-export type Standing = Pick<MintState, 'attemptId' | 'signer' | 'status' | 'revision' | 'requestedAt'>;
+export type CurrentState = Pick<MintState, 'attemptId' | 'signer' | 'status' | 'revision' | 'requestedAt'>;
 
 /** A state that may come from an unconfirmed claim, whose request may or may not be on the log. */
-export interface OpenStanding extends Standing {
+export interface UnconfirmedState extends CurrentState {
   readonly isConfirmed: boolean;
 }
 
@@ -100,7 +100,7 @@ export interface OpenStanding extends Standing {
  * more than a request without one. States of one signer are ordered by the log; between two signers the time of the
  * request decides.
  */
-export function isTruer(said: Standing, standing: OpenStanding | null): boolean {
+export function isTruer(said: CurrentState, standing: UnconfirmedState | null): boolean {
   if (standing === null) return true;
   if (said.attemptId === standing.attemptId) return !standing.isConfirmed || said.revision > standing.revision;
   if (standing.status === 'succeeded') return false;
@@ -111,7 +111,7 @@ export function isTruer(said: Standing, standing: OpenStanding | null): boolean 
 }
 
 /** The attempt that counts among all attempts of a reference id. Each must be given in at least one revision. */
-export function foldAttempts<S extends Standing & Pick<MintState, 'changedAt'>>(attempts: readonly S[]): S | null {
+export function foldAttempts<S extends CurrentState & Pick<MintState, 'changedAt'>>(attempts: readonly S[]): S | null {
   let standing: S | null = null;
   for (const each of attempts.toSorted((a, b) => a.changedAt - b.changedAt || a.revision - b.revision))
     if (standing === null || isTruer(each, { ...standing, isConfirmed: true })) standing = each;

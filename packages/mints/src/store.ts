@@ -22,7 +22,7 @@ export interface MintGap extends MintPosition {
 export type MintOwner = Pick<MintState, 'projectId' | 'environmentId'>;
 
 /** A query for a page of the requests of a collection. */
-export interface MintPageQuestion {
+export interface MintPageQuery {
   readonly collection: MintCollection;
   /** Only requests of this owner; null for all, for operators. */
   readonly owner: MintOwner | null;
@@ -50,7 +50,7 @@ export interface MintPage {
 
 /** Reads requests from the tables, which are seconds behind the log. */
 export interface MintReader {
-  readPage(question: MintPageQuestion): Promise<MintPage>;
+  readPage(question: MintPageQuery): Promise<MintPage>;
   /** The attempt that counts for a reference id; null when the tables have none. */
   readOne(scope: MintScope, referenceId: string): Promise<MintState | null>;
   /** Metadata that was requested for an attempt. Null: the tables do not have its request yet. */
@@ -153,13 +153,13 @@ export interface MintCursorScope {
 }
 
 /** Where to continue, and in which direction. */
-export type MintCursorPlace = Pick<MintPageQuestion, 'gap' | 'direction'>;
+export type MintCursorPosition = Pick<MintPageQuery, 'gap' | 'direction'>;
 
 export interface MintCursors {
   /** A text that is safe in a URL. */
-  encode(place: MintCursorPlace, scope: MintCursorScope): string;
+  encode(place: MintCursorPosition, scope: MintCursorScope): string;
   /** Null for a text that was not signed here, was changed, or belongs to another query. Never throws. */
-  decode(text: string, scope: MintCursorScope): MintCursorPlace | null;
+  decode(text: string, scope: MintCursorScope): MintCursorPosition | null;
 }
 
 /** Creates the cursors of mint requests. @throws RangeError for keys that cannot be used */
@@ -174,7 +174,7 @@ export function createMintCursors({ keys }: { keys: readonly CursorKey[] }): Min
     decode: (text, scope) => {
       const read = cursors.decode(text, scope);
       if (!read.ok) return null;
-      const { direction, side, time, id } = read.place;
+      const { direction, side, time, id } = read.position;
       return { direction, gap: { side, requestedAt: time, attemptId: id.toString('hex') } };
     },
   };

@@ -9,40 +9,40 @@ import {
 import { type MintState, toMintState, toRequestedState } from './states.ts';
 
 /** How far a partition of a log has been applied to the view. */
-export interface MintPlace {
+export interface AppliedOffset {
   readonly topic: string;
   readonly partition: number;
   /** All records before it were applied. */
   readonly offset: number;
 }
 
-export interface MintViewStanding {
+export interface MintViewProgress {
   /** Identifies the present run of the store. */
   readonly run: string;
   /** The run in which the view was complete; null for none. */
   readonly completeIn: string | null;
   /** By `topic/partition`. */
-  readonly places: ReadonlyMap<string, number>;
+  readonly offsets: ReadonlyMap<string, number>;
 }
 
 /** States that are applied in one step. */
 export interface MintUpdate {
   /** In the order of the log. */
   readonly states: readonly MintState[];
-  readonly place: MintPlace;
+  readonly to: AppliedOffset;
   /** The expected offset; null when there is none yet. If it differs, nothing is done. */
   readonly from: number | null;
 }
 
 /** The latest state of each reference id. It is made from the log and can always be rebuilt. */
 export interface MintView {
-  standing(): Promise<MintViewStanding>;
+  progress(): Promise<MintViewProgress>;
   /** @returns false when the offset differed: another process has moved it, and nothing was done */
   apply(update: MintUpdate): Promise<boolean>;
   /** Applies states that come from elsewhere than the log. */
   restore(states: readonly MintState[]): Promise<void>;
   /** Forgets how far the logs were applied, so that they are read again. Until then the view is incomplete. */
-  forgetPlaces(): Promise<void>;
+  forgetOffsets(): Promise<void>;
   /** Marks the view as complete. Does nothing when the run is over. */
   complete(run: string): Promise<void>;
 }
@@ -69,7 +69,7 @@ const STEP_MAX = 200;
  * @returns how many records were applied
  */
 export async function catchUpMints(view: MintView, logs: { states: MintLog; requests: MintLog }): Promise<number> {
-  const { run, completeIn, places } = await view.standing();
+  const { run, completeIn, offsets: places } = await view.progress();
   let count = 0;
   // Both at once share their requests to the brokers.
   const [ofStates, ofRequests] = await Promise.all([logs.states.bounds(), logs.requests.bounds()]);
@@ -100,7 +100,7 @@ async function bringIn(view: MintView, log: MintLog, { partition, start, end, fr
   let count = 0;
   let states: MintState[] = [];
   const step = async (offset: number): Promise<boolean> => {
-    const isDone = await view.apply({ states, place: { topic, partition, offset }, from: place });
+    const isDone = await view.apply({ states, to: { topic, partition, offset }, from: place });
     place = offset;
     count += states.length;
     states = [];

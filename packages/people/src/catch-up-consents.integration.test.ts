@@ -8,7 +8,7 @@ import {
   type ConsentLog,
   catchUpConsents,
   LaggingStoreFault,
-  type PlacedConsent,
+  type LoggedConsent,
 } from './consents.ts';
 import { MissingEpochFault } from './people.ts';
 import { openTestPeople } from './test/test-people.ts';
@@ -32,7 +32,7 @@ function createLog(): ConsentLog & {
       const value = frameRecord(SCHEMA_ID, consentCodec.encode({ ...own, source: 'test', traceId: 'e'.repeat(32) }));
       const offset = partitions[partition]!.length;
       partitions[partition]!.push({ offset, timestampMs: own.receivedAt + offset, value });
-      return { ...own, place: { partition, offset, loggedAtMs: own.receivedAt + offset } };
+      return { ...own, position: { partition, offset, loggedAtMs: own.receivedAt + offset } };
     },
     bounds: async () => partitions.map((records, partition) => ({ partition, start: 0, end: records.length })),
     async *read({ partition, start, end }) {
@@ -41,7 +41,7 @@ function createLog(): ConsentLog & {
     schemaOf: async () => consentCodec.schema,
   };
 }
-type Change = PlacedConsent;
+type Change = LoggedConsent;
 
 async function open() {
   const { people, namespace } = await inRedis.open({ consentTopic: 'consents' });
@@ -108,7 +108,7 @@ describe('a consent store that was started anew', () => {
     await expect(store.read(ENVIRONMENT, keys[0]!)).rejects.toThrow(LaggingStoreFault);
     expect(await store.apply(log.add(keys[0]!, 'none'))).toBe('applied');
     await expect(store.read(ENVIRONMENT, keys[0]!)).rejects.toThrow(LaggingStoreFault);
-    expect((await store.standing()).applied.get(0)).toBe(0);
+    expect((await store.syncState()).applied.get(0)).toBe(0);
     expect(await catchUpConsents(store, log)).toBe(2);
     expect(await store.read(ENVIRONMENT, keys[0]!)).toMatchObject({ status: 'none' });
     expect(await catchUpConsents(store, log)).toBeNull();
@@ -130,12 +130,12 @@ describe('a consent store that was started anew', () => {
     const { store, namespace } = await open();
     const log = createLog();
     log.add(keys[0]!, 'full');
-    const again = { ...store, standing: async () => ({ ...(await store.standing()), run: 'the run before' }) };
+    const again = { ...store, standing: async () => ({ ...(await store.syncState()), run: 'the run before' }) };
     await expect(catchUpConsents(again, log)).rejects.toThrow('started anew meanwhile');
-    expect((await store.standing()).isCurrent).toBe(false);
+    expect((await store.syncState()).isCurrent).toBe(false);
     await redis.del(`${namespace}identity:epoch`);
     await expect(catchUpConsents(store, log)).rejects.toThrow(MissingEpochFault);
-    expect((await store.standing()).isCurrent).toBe(false);
+    expect((await store.syncState()).isCurrent).toBe(false);
   });
 
   it('skips unreadable records', async () => {

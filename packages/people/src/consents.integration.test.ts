@@ -1,7 +1,7 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import fc from 'fast-check';
 import { afterAll, describe, expect, it } from 'vitest';
-import { isLater, type PlacedConsent, rebuildConsents } from './consents.ts';
+import { isLater, type LoggedConsent, rebuildConsents } from './consents.ts';
 import type { People } from './people.ts';
 import { MissingEpochFault } from './people.ts';
 import { openRedisPeople } from './redis/index.ts';
@@ -21,7 +21,7 @@ async function openRedis(): Promise<Harness> {
   const { people, namespace } = await inRedis.open({ consentTopic: 'consents' });
   const other = await inRedis.open({ namespace, consentTopic: 'consents' });
   await people.rebuild.mintEpoch();
-  await people.consents.markCurrent((await people.consents.standing()).run, new Map());
+  await people.consents.markCurrent((await people.consents.syncState()).run, new Map());
   return {
     stores: [people, other.people],
     loseEpoch: async () => void (await inRedis.redis.del(`${namespace}identity:epoch`)),
@@ -39,9 +39,9 @@ const at = (offset: number, partition = 4, loggedAtMs = LOGGED_AT + offset) => (
 const RECEIVED_AT = Date.UTC(2026, 0, 1);
 const LOGGED_AT = RECEIVED_AT + 5;
 
-function createChange(fields: Partial<PlacedConsent> = {}): PlacedConsent {
+function createChange(fields: Partial<LoggedConsent> = {}): LoggedConsent {
   const own = { environmentId: `test-${randomUUID()}`, identityKey: newKey(), status: 'full' } as const;
-  return { ...own, receivedAt: RECEIVED_AT, place: at(0), ...fields };
+  return { ...own, receivedAt: RECEIVED_AT, position: at(0), ...fields };
 }
 
 const statuses = fc.constantFrom('none', 'anonymous', 'full');
@@ -74,9 +74,9 @@ describe.each([
 
   it('answers every process with what one of them has applied', async () => {
     const { stores } = await open();
-    const change = createChange({ status: 'anonymous', place: at(2 ** 40 + 7, 3) });
+    const change = createChange({ status: 'anonymous', position: at(2 ** 40 + 7, 3) });
     expect(await stores[0].consents.apply(change)).toBe('applied');
-    const { status, receivedAt, place } = change;
+    const { status, receivedAt, position: place } = change;
     const stored = await stores[1].consents.read(change.environmentId, change.identityKey);
     expect(stored).toEqual({ status, receivedAt, place });
   });
@@ -106,10 +106,10 @@ describe.each([
 
   it('does nothing when the same change comes again, or an earlier one', async () => {
     const { stores } = await open();
-    const change = createChange({ place: at(5) });
+    const change = createChange({ position: at(5) });
     await stores[0].consents.apply(change);
     for (const place of [at(5), at(4), at(4, 4, LOGGED_AT + 99), at(9, 5, LOGGED_AT), at(5, 3)])
-      expect(await stores[0].consents.apply({ ...change, status: 'none', place })).toBe('superseded');
+      expect(await stores[0].consents.apply({ ...change, status: 'none', position: place })).toBe('superseded');
     expect(await stores[0].consents.read(change.environmentId, change.identityKey)).toMatchObject({ status: 'full' });
   });
 
@@ -131,8 +131,8 @@ describe.each([
     await rebuildConsents(stores[0].rebuild, [erased, ...[kept, anew].map((change) => ({ ...change, environmentId }))]);
     const judged = await stores[0].consents.readStored(environmentId, [erased.identityKey, anew.identityKey, newKey()]);
     expect(judged.map(({ identityKey }) => identityKey)).toEqual([erased.identityKey, anew.identityKey]);
-    const place = { ...anew.place, offset: anew.place.offset + 1 };
-    expect(await stores[0].consents.apply({ ...anew, environmentId, place })).toBe('applied');
+    const place = { ...anew.position, offset: anew.position.offset + 1 };
+    expect(await stores[0].consents.apply({ ...anew, environmentId, position: place })).toBe('applied');
     expect(await stores[0].consents.forget(environmentId, judged)).toBe(1);
     expect(await stores[0].consents.forget(environmentId, judged)).toBe(0);
     expect(await stores[1].consents.read(environmentId, erased.identityKey)).toBeNull();
@@ -185,7 +185,7 @@ describe.each([
   });
 });
 
-async function* shuffle(rows: readonly PlacedConsent[]): AsyncGenerator<PlacedConsent> {
+async function* shuffle(rows: readonly LoggedConsent[]): AsyncGenerator<LoggedConsent> {
   yield* rows
     .map((row, i) => ({ row, rank: (i * 7_919) % rows.length }))
     .sort((a, b) => a.rank - b.rank)

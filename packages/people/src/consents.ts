@@ -9,7 +9,7 @@ export type ChosenStatus = ConsentRecord['status'];
  * The place of a change in the log. The key of a record decides its partition, so for one identity the offset tells
  * which of two changes is later. Only if partitions were added meanwhile can an identity have changes in two of them.
  */
-export interface ConsentPlace {
+export interface ConsentPosition {
   readonly partition: number;
   readonly offset: number;
   /** Epoch milliseconds by the clock of the log. Used only to compare two partitions. */
@@ -17,18 +17,18 @@ export interface ConsentPlace {
 }
 
 /** A change of one identity's consent, at its place in the log. */
-export interface PlacedConsent {
+export interface LoggedConsent {
   readonly environmentId: string;
   /** 16 bytes. */
   readonly identityKey: Buffer;
   readonly status: ChosenStatus;
   /** Epoch milliseconds by the clock of the gateway. Compared with an erasure's cut-off. */
   readonly receivedAt: number;
-  readonly place: ConsentPlace;
+  readonly position: ConsentPosition;
 }
 
 /** Whose consent it is, and what. */
-export type HeldConsent = Pick<PlacedConsent, 'identityKey' | 'status' | 'receivedAt' | 'place'>;
+export type HeldConsent = Pick<LoggedConsent, 'identityKey' | 'status' | 'receivedAt' | 'position'>;
 
 export type StoredConsent = Omit<HeldConsent, 'identityKey'>;
 
@@ -49,7 +49,7 @@ export interface ConsentStore {
    * Applies one change in one step. In whatever order changes arrive, the latest place in the log counts.
    * @throws MissingEpochFault, or a fault of the connection: then the same change may be applied again
    */
-  apply(change: PlacedConsent): Promise<ApplyOutcome>;
+  apply(change: LoggedConsent): Promise<ApplyOutcome>;
   /**
    * The choice of an identity; null when there is none.
    * @throws MissingEpochFault, because an empty store would answer that nobody has chosen anything; LaggingStoreFault,
@@ -65,7 +65,7 @@ export interface ConsentStore {
    * @returns how many were forgotten
    */
   forget(environmentId: string, consents: readonly HeldConsent[]): Promise<number>;
-  standing(): Promise<ConsentStanding>;
+  syncState(): Promise<ConsentSyncState>;
   /**
    * Notes that the store has everything of the log up to `ends` (for each partition the offset after the last record).
    * @returns false, and changes nothing, when `run` is over: what was applied in it may be lost again
@@ -77,7 +77,7 @@ export interface ConsentStore {
  * How far the store is compared with its log. A run of the store lasts from its start, or its promotion in a failover,
  * to the next one.
  */
-export interface ConsentStanding {
+export interface ConsentSyncState {
   /** Names the present run. */
   readonly run: string;
   /** False from the start of a run until somebody has brought in what the last run may have lost. */
@@ -97,7 +97,7 @@ export class LaggingStoreFault extends Error {
 }
 
 /** Whether a change at `place` is later than the stored one. The table's view `consents_current` has the same rule. */
-export function isLater(place: ConsentPlace, stored: ConsentPlace): boolean {
+export function isLater(place: ConsentPosition, stored: ConsentPosition): boolean {
   if (place.partition === stored.partition) return place.offset > stored.offset;
   if (place.loggedAtMs !== stored.loggedAtMs) return place.loggedAtMs > stored.loggedAtMs;
   return place.partition > stored.partition;
@@ -140,10 +140,10 @@ const CHANGES_A_CALL = 250;
  * @throws MissingEpochFault of an emptied store, which is rebuilt with its fences first; Error of the log or the store
  */
 export async function catchUpConsents(
-  store: Pick<ConsentStore, 'standing' | 'markCurrent' | 'apply'>,
+  store: Pick<ConsentStore, 'syncState' | 'markCurrent' | 'apply'>,
   log: ConsentLog,
 ): Promise<number | null> {
-  const { run, isCurrent, applied } = await store.standing();
+  const { run, isCurrent, applied } = await store.syncState();
   if (isCurrent) return null;
   const decode = createDecode(log);
   const bounds = await log.bounds();
@@ -151,7 +151,7 @@ export async function catchUpConsents(
   for (const { partition, start, end } of bounds) {
     const from = Math.max(start, Math.min(end, applied.get(partition) ?? start) - READ_AGAIN_OFFSETS);
     for await (const batch of inBatches(log.read({ partition, start: from, end }), CHANGES_A_CALL)) {
-      if ((await store.standing()).isCurrent) return count;
+      if ((await store.syncState()).isCurrent) return count;
       const changes = await Promise.all(batch.map((record) => decode(partition, record)));
       await Promise.all(changes.filter((change) => change !== null).map((change) => store.apply(change)));
       count += batch.length;
@@ -164,11 +164,11 @@ export async function catchUpConsents(
 /** A record that cannot be read is skipped here. The event writer sends it to the dead letters. */
 function createDecode({ schemaOf }: ConsentLog) {
   const read = createRecordReader({ schemaOf, createReader: consentCodec.decoderOf });
-  return async (partition: number, { offset, timestampMs, value }: ConsentBytes): Promise<PlacedConsent | null> => {
+  return async (partition: number, { offset, timestampMs, value }: ConsentBytes): Promise<LoggedConsent | null> => {
     const found = await read(value);
     if (found.kind === 'unreadable') return null;
     const { environmentId, identityKey, status, receivedAt } = found.record;
-    return { environmentId, identityKey, status, receivedAt, place: { partition, offset, loggedAtMs: timestampMs } };
+    return { environmentId, identityKey, status, receivedAt, position: { partition, offset, loggedAtMs: timestampMs } };
   };
 }
 
@@ -184,13 +184,13 @@ const ROWS_A_CALL = 1_000;
  */
 export async function rebuildConsents(
   rebuild: Pick<PeopleRebuild, 'loadConsents'>,
-  rows: AsyncIterable<PlacedConsent> | Iterable<PlacedConsent>,
+  rows: AsyncIterable<LoggedConsent> | Iterable<LoggedConsent>,
 ): Promise<RebuiltConsents> {
   const rebuilt: RebuiltConsents = { applied: 0, superseded: 0, fenced: 0 };
-  const load = async (changes: readonly PlacedConsent[]) => {
+  const load = async (changes: readonly LoggedConsent[]) => {
     for (const outcome of await rebuild.loadConsents(changes)) rebuilt[outcome]++;
   };
-  let waiting: PlacedConsent[] = [];
+  let waiting: LoggedConsent[] = [];
   for await (const row of rows) {
     waiting.push(row);
     if (waiting.length < ROWS_A_CALL) continue;

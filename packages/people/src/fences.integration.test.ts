@@ -1,6 +1,6 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import { afterAll, describe, expect, it } from 'vitest';
-import type { PlacedConsent } from './consents.ts';
+import type { LoggedConsent } from './consents.ts';
 import type { Suspect } from './graph.ts';
 import type { GraphFact } from './identities/steps.ts';
 import type { People } from './people.ts';
@@ -55,13 +55,13 @@ describe.each([
       await people.graph.apply({ ...SOURCE, after: offset - 1, through: offset, facts: [fact] });
       offset++;
     };
-    const consentOf = (identityKey: Buffer, receivedAt: number): PlacedConsent => {
+    const consentOf = (identityKey: Buffer, receivedAt: number): LoggedConsent => {
       return {
         environmentId,
         identityKey,
         status: 'full',
         receivedAt,
-        place: { partition: 0, offset: 1, loggedAtMs: T + 9 },
+        position: { partition: 0, offset: 1, loggedAtMs: T + 9 },
       };
     };
     const membersOf = async (key: Buffer) =>

@@ -165,12 +165,12 @@ describe.each([
     await identify('anonymous:a', 'steam:s');
     const [environmentId, key] = [scenario.environmentId, scenario.keyOf('steam:s')];
     const name = { environmentId, erasureId: Buffer.alloc(16, 7) };
-    await people.guards.place({ ...name, keys: [key], cutoffMs: NOW + 10, lapsesAtMs: null });
+    await people.guards.putHold({ ...name, keys: [key], cutoffMs: NOW + 10, lapsesAtMs: null });
     expect(await identify('anonymous:b', 'steam:s', NOW + 11)).toEqual(['parked']);
     expect(await alias('custom:c', 'untyped:s', NOW + 11)).toEqual(['parked']);
     expect(await identify('anonymous:b', 'steam:s', NOW + 10)).toEqual(['unchanged', 'linked']);
     expect(await identify('anonymous:z', 'steam:t', NOW + 11)).toEqual(['linked', 'linked']);
-    await people.guards.release(name);
+    await people.guards.releaseHold(name);
     expect(await alias('custom:c', 'untyped:s', NOW + 11)).toEqual(['linked']);
   });
 
@@ -255,10 +255,10 @@ describe.each([
     const root = (await graph.rootOf(environmentId, kept[0]!))!;
     await people.guards.fence(erased.map((key) => ({ environmentId, key, cutoffMs: NOW })));
     const erasure = { environmentId, erasureId: randomBytes(16) };
-    await people.guards.place({ ...erasure, keys: erased, cutoffMs: NOW, lapsesAtMs: null });
+    await people.guards.putHold({ ...erasure, keys: erased, cutoffMs: NOW, lapsesAtMs: null });
     expect(await graph.forget(erasure, [...erased, randomBytes(16)])).toBe(4);
     expect(await graph.forget(erasure, erased)).toBe(0);
-    await people.guards.release(erasure);
+    await people.guards.releaseHold(erasure);
     // The graph may have newer links by now.
     await expect(graph.forget(erasure, kept)).rejects.toThrow(MissingHoldFault);
     for (const key of erased) {

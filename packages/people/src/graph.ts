@@ -68,7 +68,7 @@ export interface UnlinkSide {
 }
 
 /** Place of a decided fact. */
-export interface DecidedPlace extends LinkSourcePartition {
+export interface DecidedFact extends LinkSourcePartition {
   readonly environmentId: string;
   readonly offset: number;
 }
@@ -86,7 +86,7 @@ export interface Suspect {
 }
 
 /** Place of a decision beside the suspect that it made. */
-export interface PlacedSuspect extends Suspect {
+export interface LoggedSuspect extends Suspect {
   readonly generation: number;
   readonly offset: number;
 }

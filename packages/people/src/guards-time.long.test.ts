@@ -21,13 +21,13 @@ it('erasure holds in Redis are released in a time that does not grow with the ho
   const keysOf = (count: number) => Array.from({ length: count }, newKey);
   const measure = async (environmentId: string): Promise<number> => {
     const hold = createHold({ environmentId, keys: keysOf(50) });
-    await holds.place(hold);
+    await holds.putHold(hold);
     const start = performance.now();
-    await holds.release(hold);
+    await holds.releaseHold(hold);
     return performance.now() - start;
   };
   for (let other = 0; other < 1_000; other++)
-    await holds.place(createHold({ environmentId: 'many', keys: keysOf(100), lapsesAtMs: null }));
+    await holds.putHold(createHold({ environmentId: 'many', keys: keysOf(100), lapsesAtMs: null }));
   const [alone, among]: [number[], number[]] = [[], []];
   for (let turn = 0; turn < 7; turn++) {
     alone.push(await measure('few'));

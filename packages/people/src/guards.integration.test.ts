@@ -55,7 +55,7 @@ describe.each([
   it('hold every key of the erasure with its cut-off, and nobody else', async () => {
     const { holds, cutoffOf } = await open();
     const hold = createHold({ keys: [newKey(), newKey()] });
-    await holds.place(hold);
+    await holds.putHold(hold);
     for (const key of hold.keys) expect(await cutoffOf(hold.environmentId, key)).toBe(T);
     expect(await cutoffOf(hold.environmentId, newKey())).toBeNull();
     expect(await cutoffOf(`${hold.environmentId}-b`, hold.keys[0]!)).toBeNull();
@@ -65,44 +65,44 @@ describe.each([
     const { holds, cutoffOf } = await open();
     const first = createHold({ cutoffMs: T });
     const second = { ...first, erasureId: randomBytes(16), cutoffMs: T + 5 };
-    await holds.place(second);
-    await holds.place(first);
+    await holds.putHold(second);
+    await holds.putHold(first);
     expect(await cutoffOf(first.environmentId, first.keys[0]!)).toBe(T + 5);
-    await holds.release(second);
+    await holds.releaseHold(second);
     expect(await cutoffOf(first.environmentId, first.keys[0]!)).toBe(T);
-    await holds.release(first);
+    await holds.releaseHold(first);
     expect(await cutoffOf(first.environmentId, first.keys[0]!)).toBeNull();
   });
 
   it('drop what lapsed, and nothing before its time', async () => {
     const { holds, cutoffOf } = await open();
     const hold = createHold();
-    await holds.place(hold);
-    expect(await holds.dropLapsed(LAPSES_AT - 1)).toBe(0);
+    await holds.putHold(hold);
+    expect(await holds.dropLapsedHolds(LAPSES_AT - 1)).toBe(0);
     expect(await cutoffOf(hold.environmentId, hold.keys[0]!)).toBe(T);
-    expect(await holds.dropLapsed(LAPSES_AT)).toBe(1);
+    expect(await holds.dropLapsedHolds(LAPSES_AT)).toBe(1);
     expect(await cutoffOf(hold.environmentId, hold.keys[0]!)).toBeNull();
-    expect(await holds.dropLapsed(LAPSES_AT)).toBe(0);
+    expect(await holds.dropLapsedHolds(LAPSES_AT)).toBe(0);
   });
 
   it('keep what was confirmed until it is released', async () => {
     const { holds, cutoffOf } = await open();
     const hold = createHold();
-    await holds.place(hold);
-    expect(await holds.confirm(hold)).toBe(true);
-    expect(await holds.dropLapsed(LAPSES_AT * 2)).toBe(0);
+    await holds.putHold(hold);
+    expect(await holds.confirmHold(hold)).toBe(true);
+    expect(await holds.dropLapsedHolds(LAPSES_AT * 2)).toBe(0);
     expect(await cutoffOf(hold.environmentId, hold.keys[0]!)).toBe(T);
-    await holds.release(hold);
+    await holds.releaseHold(hold);
     expect(await cutoffOf(hold.environmentId, hold.keys[0]!)).toBeNull();
   });
 
   it('are not made by a confirmation that comes after the erasure is done', async () => {
     const { holds, cutoffOf } = await open();
     const hold = createHold();
-    await holds.place(hold);
-    await holds.release(hold);
-    expect(await holds.confirm(hold)).toBe(false);
-    await holds.release(hold);
+    await holds.putHold(hold);
+    await holds.releaseHold(hold);
+    expect(await holds.confirmHold(hold)).toBe(false);
+    await holds.releaseHold(hold);
     expect(await cutoffOf(hold.environmentId, hold.keys[0]!)).toBeNull();
   });
 
@@ -111,15 +111,15 @@ describe.each([
     const [lapsing, standing] = [createHold(), createHold({ cutoffMs: T + 1, lapsesAtMs: null })].map((hold) => {
       return { ...hold, environmentId: 'listed' };
     });
-    for (const hold of [lapsing!, standing!]) await holds.place(hold);
-    const listed = (await holds.list('listed')).sort((one, other) => one.cutoffMs - other.cutoffMs);
+    for (const hold of [lapsing!, standing!]) await holds.putHold(hold);
+    const listed = (await holds.listHolds('listed')).sort((one, other) => one.cutoffMs - other.cutoffMs);
     expect(listed).toEqual([
       { erasureId: lapsing!.erasureId, cutoffMs: T, lapsesAtMs: LAPSES_AT },
       { erasureId: standing!.erasureId, cutoffMs: T + 1, lapsesAtMs: null },
     ]);
-    expect(await holds.list('elsewhere')).toEqual([]);
-    expect(await holds.dropLapsed(LAPSES_AT * 2)).toBe(1);
-    expect(await holds.list('listed')).toHaveLength(1);
+    expect(await holds.listHolds('elsewhere')).toEqual([]);
+    expect(await holds.dropLapsedHolds(LAPSES_AT * 2)).toBe(1);
+    expect(await holds.listHolds('listed')).toHaveLength(1);
   });
 
   it('are those of the erasures that are left, whatever is placed, placed again, extended, confirmed, released or lapses in any order', async () => {
@@ -134,24 +134,24 @@ describe.each([
         const known = left.get(erasure);
         if (act === 'place') {
           const hold = { ...name, keys: keys.map((at) => people[at]!), cutoffMs, lapsesAtMs };
-          await holds.place(hold);
+          await holds.putHold(hold);
           left.set(erasure, hold);
         }
         if (act === 'extend') {
           const hold = { ...name, keys: keys.map((at) => people[at]!), cutoffMs, lapsesAtMs: null };
-          expect(await holds.extend(hold)).toBe(known !== undefined);
+          expect(await holds.extendHold(hold)).toBe(known !== undefined);
           if (known !== undefined) left.set(erasure, hold);
         }
         if (act === 'confirm') {
-          expect(await holds.confirm(name)).toBe(known !== undefined);
+          expect(await holds.confirmHold(name)).toBe(known !== undefined);
           if (known !== undefined) left.set(erasure, { ...known, lapsesAtMs: null });
         }
         if (act === 'release') {
-          await holds.release(name);
+          await holds.releaseHold(name);
           left.delete(erasure);
         }
         if (act === 'lapse') {
-          await holds.dropLapsed(LAPSES_AT + 1);
+          await holds.dropLapsedHolds(LAPSES_AT + 1);
           for (const [id, hold] of left)
             if (hold.lapsesAtMs !== null && hold.lapsesAtMs <= LAPSES_AT + 1) left.delete(id);
         }
@@ -169,14 +169,14 @@ describe('erasure holds in redis', () => {
   it('tell of nobody that links wait while there is no epoch: an empty store would say that nobody is held', async () => {
     for (const { guards } of [(await inRedis.open()).people, openMemoryPeople()]) {
       const hold = createHold();
-      await guards.place(hold);
+      await guards.putHold(hold);
       await expect(guards.heldFrom(hold.environmentId, hold.keys)).rejects.toThrow(MissingEpochFault);
     }
   });
 
   it('fails at once while Redis is away instead of queueing', async () => {
     const people = await openRedisPeople({ url: 'redis://127.0.0.1:1' });
-    await expect(people.guards.place(createHold())).rejects.toThrow();
+    await expect(people.guards.putHold(createHold())).rejects.toThrow();
     await people.close();
   });
 });

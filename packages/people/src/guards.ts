@@ -26,7 +26,7 @@ export interface ErasureHold {
 }
 
 /** A hold without its keys. */
-export type StandingHold = Omit<ErasureHold, 'environmentId' | 'keys'>;
+export type StoredHold = Omit<ErasureHold, 'environmentId' | 'keys'>;
 
 export type HoldName = Pick<ErasureHold, 'environmentId' | 'erasureId'>;
 
@@ -46,27 +46,27 @@ export interface Cutoff {
  */
 export interface ErasureGuards {
   /** Holds every key, and replaces what this erasure held before. In effect when it resolves. */
-  place(hold: ErasureHold): Promise<void>;
+  putHold(hold: ErasureHold): Promise<void>;
   /**
    * Notes that the request is on the topic, so the hold does not expire any more.
    * @returns false when there is no such hold. Then none is created, since the erasure may be finished already
    */
-  confirm(name: HoldName): Promise<boolean>;
+  confirmHold(name: HoldName): Promise<boolean>;
   /**
    * Like `place`, but only if this erasure has a hold already. If the erasure is finished, nobody would release a hold
    * that a paused eraser places.
    * @returns whether it has one
    */
-  extend(hold: ErasureHold): Promise<boolean>;
+  extendHold(hold: ErasureHold): Promise<boolean>;
   /** Holds of an environment. */
-  list(environmentId: string): Promise<StandingHold[]>;
+  listHolds(environmentId: string): Promise<StoredHold[]>;
   /** Releases a hold; does nothing when there is none. */
-  release(name: HoldName): Promise<void>;
+  releaseHold(name: HoldName): Promise<void>;
   /**
    * Releases every hold whose request never reached the topic.
    * @returns how many
    */
-  dropLapsed(nowMs: number): Promise<number>;
+  dropLapsedHolds(nowMs: number): Promise<number>;
   /**
    * For each identity, from when on links of its person wait, as the identity graph would decide now. A link received
    * later than this (epoch milliseconds) waits; null while no identity of the person is held. Identities of one person
@@ -119,7 +119,7 @@ export interface ErasureRequestToPublish {
 export interface RequestErasureParts {
   people: Pick<People, 'readEpoch'> & {
     graph: Pick<IdentityGraph, 'membersOf'>;
-    guards: Pick<ErasureGuards, 'place' | 'confirm' | 'release'>;
+    guards: Pick<ErasureGuards, 'putHold' | 'confirmHold' | 'releaseHold'>;
   };
   /** Resolves when every in-sync replica has it. @throws when it was not stored, or when that is unknown */
   publish: (request: ErasureRequestToPublish) => Promise<unknown>;
@@ -167,10 +167,10 @@ export function createRequestErasure(parts: RequestErasureParts): RequestErasure
     const startMs = performance.now();
     const cutoffAt = requestedAt + parts.clockSkewMs;
     const name = { environmentId, erasureId };
-    await guards.place({ ...name, keys: subjectKeys, cutoffMs: cutoffAt, lapsesAtMs: requestedAt + HOLD_LAPSE_MS });
+    await guards.putHold({ ...name, keys: subjectKeys, cutoffMs: cutoffAt, lapsesAtMs: requestedAt + HOLD_LAPSE_MS });
     const members = await readMembers(parts, wanted).catch(async (fault) => {
       // Nothing was published, so the hold is not needed.
-      await guards.release(name).catch((cause) => parts.onFault(cause, 'a hold is left to lapse'));
+      await guards.releaseHold(name).catch((cause) => parts.onFault(cause, 'a hold is left to lapse'));
       throw fault;
     });
     // Members that were read late may come from links after the cut-off. Without them the eraser uses the decisions.
@@ -188,7 +188,7 @@ export function createRequestErasure(parts: RequestErasureParts): RequestErasure
     // so the hold is left to lapse.
     await parts.publish(toRecord(request, schemaId, wanted.traceparent));
     // The request is on the topic, so a failure here does no harm: the eraser places the hold again when it reads it.
-    await guards.confirm(name).catch((fault) => parts.onFault(fault, 'a hold could not be confirmed'));
+    await guards.confirmHold(name).catch((fault) => parts.onFault(fault, 'a hold could not be confirmed'));
     return id;
   };
 }

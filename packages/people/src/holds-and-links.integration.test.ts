@@ -66,9 +66,9 @@ async function erase(
 ): Promise<number> {
   await guards.fence(keys.map((key) => ({ environmentId, key, cutoffMs: T - 1 })));
   const erasure = { environmentId, erasureId: randomBytes(16) };
-  await guards.place({ ...erasure, keys: [], cutoffMs: T, lapsesAtMs: null });
+  await guards.putHold({ ...erasure, keys: [], cutoffMs: T, lapsesAtMs: null });
   const forgotten = await graph.forget(erasure, keys);
-  await guards.release(erasure);
+  await guards.releaseHold(erasure);
   return forgotten;
 }
 
@@ -86,11 +86,11 @@ it('holds placed, placed again, confirmed, released and lapsed in any order betw
     const change = async ({ guards: of, graph }: People, step: Exclude<Command, { act: 'link' }>): Promise<unknown> => {
       if (step.act === 'forget')
         return erase({ guards: of, graph }, { environmentId, keys: step.who.map((at) => keys[at]!) });
-      if (step.act === 'lapse') return of.dropLapsed(LAPSES_AT + 1);
+      if (step.act === 'lapse') return of.dropLapsedHolds(LAPSES_AT + 1);
       const name = { environmentId, erasureId: ids[step.erasure]! };
-      if (step.act !== 'place') return of[step.act](name);
+      if (step.act !== 'place') return step.act === 'confirm' ? of.confirmHold(name) : of.releaseHold(name);
       const hold: ErasureHold = { ...name, ...step, keys: step.keys.map((at) => keys[at]!) };
-      return of.place(hold);
+      return of.putHold(hold);
     };
     for (const step of commands) {
       if (step.act !== 'link') {
@@ -112,8 +112,8 @@ it('holds placed, placed again, confirmed, released and lapsed in any order betw
     }
     expect(await people.rebuild.digest(environmentId)).toBe(await model.rebuild.digest(environmentId));
     // Remaining holds of this run must not lapse in the next one.
-    for (const erasureId of ids) await people.guards.release({ environmentId, erasureId });
-    await people.guards.dropLapsed(LAPSES_AT + 10);
+    for (const erasureId of ids) await people.guards.releaseHold({ environmentId, erasureId });
+    await people.guards.dropLapsedHolds(LAPSES_AT + 10);
   });
   await fc.assert(property, { numRuns: 150 });
   expect(Math.min(seen.parked, seen.decided)).toBeGreaterThan(100);

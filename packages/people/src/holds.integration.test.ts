@@ -70,7 +70,7 @@ describe('a call of the identity graph in Redis', () => {
       await one.rebuild.mintEpoch();
       const keys = [3, 7, 11].map((at) => persons[at]![at]!);
       const name = { environmentId, erasureId: newKey() };
-      await one.guards.place({ ...name, keys, cutoffMs: T, lapsesAtMs: null });
+      await one.guards.putHold({ ...name, keys, cutoffMs: T, lapsesAtMs: null });
     }
     const asked = [3, 0, 7, 1, 11, 3].map((person, at) => persons[person]![at]!).concat(persons.map(([root]) => root!));
     const told = await people.guards.heldFrom(environmentId, asked);
@@ -99,11 +99,11 @@ describe('a call of the identity graph in Redis', () => {
     }
     await people.rebuild.mintEpoch();
     const hold = { environmentId, erasureId: newKey(), keys: [persons[0]![5]!], cutoffMs: T, lapsesAtMs: null };
-    await people.guards.place(hold);
+    await people.guards.putHold(hold);
     const asked = [persons[0]![0]!, ...persons.slice(1).map(([root]) => root!), persons[0]![1]!];
     const asking = people.guards.heldFrom(environmentId, asked);
     // On the same connection: after the first call, which reaches its limit of look-ups, and before the second.
-    const releasing = people.guards.release(hold);
+    const releasing = people.guards.releaseHold(hold);
     const told = await asking;
     await releasing;
     expect([told[0], told.at(-1)]).toEqual([T, T]);

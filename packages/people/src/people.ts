@@ -94,7 +94,7 @@ export interface Person {
 }
 
 /** The person and all its members by ascending key; none for an identity that is not linked. */
-export interface Household extends Person {
+export interface PersonMembers extends Person {
   readonly members: readonly Member[];
 }
 
@@ -106,7 +106,7 @@ export type PersonSource = Pick<People, 'readEpoch'> & { readonly graph: Pick<Id
  * question.
  * @throws MissingEpochFault when there is none
  */
-async function askWhole<T>(people: PersonSource, question: () => Promise<T>): Promise<T> {
+async function queryComplete<T>(people: PersonSource, question: () => Promise<T>): Promise<T> {
   const epoch = await people.readEpoch();
   if (epoch === null) throw new MissingEpochFault();
   const answer = await question();
@@ -116,16 +116,16 @@ async function askWhole<T>(people: PersonSource, question: () => Promise<T>): Pr
 
 /** @throws MissingEpochFault when the graph is not whole */
 export async function readPerson(people: PersonSource, { environmentId, key }: IdentityInEnvironment): Promise<Person> {
-  const root = await askWhole(people, () => people.graph.rootOf(environmentId, key));
+  const root = await queryComplete(people, () => people.graph.rootOf(environmentId, key));
   return { personKey: root ?? key, isLinked: root !== null };
 }
 
 /** @throws MissingEpochFault when the graph is not whole */
-export async function readHousehold(
+export async function readPersonMembers(
   people: PersonSource,
   { environmentId, key }: IdentityInEnvironment,
-): Promise<Household> {
-  return askWhole(people, async () => {
+): Promise<PersonMembers> {
+  return queryComplete(people, async () => {
     const before = await people.graph.membersOf(environmentId, key);
     const root = await people.graph.rootOf(environmentId, key);
     // It was linked between the two questions.
@@ -135,30 +135,33 @@ export async function readHousehold(
 }
 
 /** Keys of all members of a person; for one that is not linked, its own key. */
-export function keysOf({ personKey, members }: Household): Buffer[] {
+export function keysOf({ personKey, members }: PersonMembers): Buffer[] {
   return members.length === 0 ? [personKey] : members.map(({ key }) => key);
 }
 
 /** The two sides of a split: who leaves a person and who stays. */
-export interface Parting {
+export interface PersonSplit {
   readonly personKey: Buffer;
-  readonly gone: readonly Member[];
-  readonly stayed: readonly Member[];
+  readonly leaving: readonly Member[];
+  readonly staying: readonly Member[];
 }
 
 /** Why nothing can be split, for people. */
-export const NO_PARTING = {
+export const SPLIT_BLOCKERS = {
   strangers: 'They are not of one person: only what is wrongly together can be split.',
   alone: 'Nobody has linked it: it is a person of its own already.',
   everybody: 'That is everybody of the person: there is nothing to split.',
 } as const;
-export type NoParting = keyof typeof NO_PARTING;
+export type SplitBlocker = keyof typeof SPLIT_BLOCKERS;
 
 /**
  * Who would leave and who would stay if these were split off.
  * @param keys the first is the one whose person `household` is
  */
-export function toParting(keys: readonly Buffer[], { personKey, members }: Household): Parting | NoParting {
+export function splitPerson(
+  keys: readonly Buffer[],
+  { personKey, members }: PersonMembers,
+): PersonSplit | SplitBlocker {
   const isNamed = ({ key }: Pick<Member, 'key'>) => keys.some((one) => one.equals(key));
   const gone = members.filter(isNamed);
   const stayed = members.filter((member) => !isNamed(member));
@@ -166,5 +169,5 @@ export function toParting(keys: readonly Buffer[], { personKey, members }: House
     at > 0 && !key.equals(keys[0]!) && !members.some((one) => one.key.equals(key));
   if (keys.some(isStrange)) return 'strangers';
   if (members.length === 0) return 'alone';
-  return stayed.length === 0 ? 'everybody' : { personKey, gone, stayed };
+  return stayed.length === 0 ? 'everybody' : { personKey, leaving: gone, staying: stayed };
 }

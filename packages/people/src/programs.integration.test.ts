@@ -8,11 +8,11 @@ import type { Cutoff, HoldName } from './guards.ts';
 import { fromDecisionRecord, type LoggedFact } from './identities/decisions.ts';
 import type { GraphFact } from './identities/steps.ts';
 import type { People } from './people.ts';
-import { rebuildGraph, toDecidedPlace, toOverrides, toUnlinkSides } from './rebuild.ts';
+import { rebuildGraph, toDecidedFact, toOverrides, toUnlinkSides } from './rebuild.ts';
 import { type MemoryPeople, openMemoryPeople } from './test/memory/index.ts';
 import { NaivePeople } from './test/naive-people.ts';
-import { type Ask, type Command, command, commandOrLoss, NAMES } from './test/programs.ts';
-import { createScenario, describeValue, type FactOptions, type Name, toWords } from './test/scenario.ts';
+import { type Command, command, commandOrLoss, type LinkRequest, NAMES } from './test/programs.ts';
+import { createScenario, describeOutcome, describeValue, type FactOptions, type Name } from './test/scenario.ts';
 import { openTestPeople } from './test/test-people.ts';
 
 // Small limits and short times, so that links often fail or are late.
@@ -129,7 +129,7 @@ class Run {
     if (step.kind === 'loss') await this.#lose(step);
   }
 
-  #toOptions({ link, from, to, and, late, before }: Ask): FactOptions {
+  #toOptions({ link, from, to, and, late, before }: LinkRequest): FactOptions {
     this.#nowMs += TICK_MS;
     // The command uses the present time, so unlinks are never late.
     if (link === 'unlink') return { link, to, and, receivedAt: this.#nowMs, eventTime: this.#nowMs };
@@ -144,7 +144,7 @@ class Run {
     this.#lastCall = this.#done.length;
     if (asked.length === 0) return;
     const applied = await this.#apply(facts);
-    expect(applied.map(toWords)).toEqual(expected);
+    expect(applied.map(describeOutcome)).toEqual(expected);
     for (const [at, fact] of facts.entries())
       this.#done.push({
         waits: applied[at]!.kind === 'parked',
@@ -183,8 +183,8 @@ class Run {
     for (const of of names) {
       const hold = { environmentId: this.scenario.environmentId, erasureId: this.#key(of) };
       const cutoffMs = this.#holds.get(of);
-      if (cutoffMs === undefined) await guards.release(hold);
-      else await guards.place({ ...hold, keys: [this.#key(of)], cutoffMs, lapsesAtMs: null });
+      if (cutoffMs === undefined) await guards.releaseHold(hold);
+      else await guards.putHold({ ...hold, keys: [this.#key(of)], cutoffMs, lapsesAtMs: null });
     }
   }
 
@@ -205,7 +205,7 @@ class Run {
     if (again.length === 0) return;
     const applied = await this.#apply(again.map(({ fact }) => fact));
     for (const [at, one] of applied.entries())
-      if (one.kind === 'decided') expect(toWords(one)).toEqual(again[at]!.said);
+      if (one.kind === 'decided') expect(describeOutcome(one)).toEqual(again[at]!.said);
   }
 
   async #erase({ name: subject, crash }: Extract<Command, { kind: 'erase' }>): Promise<void> {
@@ -222,16 +222,16 @@ class Run {
     this.#erasures.push({ ...erasure, keys, cutoffMs: this.#nowMs });
     const hold = { ...erasure, keys, cutoffMs: this.#nowMs, lapsesAtMs: null };
     for (const { guards, graph } of this.#both) {
-      await guards.place(hold);
+      await guards.putHold(hold);
       await guards.fence(cutoffs);
       await graph.forget(erasure, keys.slice(1));
     }
     if (crash) await this.#crash({ kind: 'crash', unpublished: 0, uncommitted: 0 });
     for (const { guards, graph } of this.#both) {
       // Placed again, as after a rebuild of a Redis that lost its data.
-      await guards.place(hold);
+      await guards.putHold(hold);
       await graph.forget(erasure, keys);
-      await guards.release(erasure);
+      await guards.releaseHold(erasure);
     }
     this.#nowMs += TICK_MS;
   }
@@ -262,7 +262,7 @@ class Run {
       const before = again[at]!;
       if (before.said[0] === 'parked') this.#takeAgain(before, one);
       // Its decision is part of the rebuilt graph, or it is decided again in the same way.
-      else expect(toWords(one)).toEqual(committed + at < published ? ['done'] : before.said);
+      else expect(describeOutcome(one)).toEqual(committed + at < published ? ['done'] : before.said);
     }
   }
 
@@ -276,9 +276,9 @@ class Run {
     for (const people of this.#both) {
       await people.guards.fence(this.#erased);
       for (const { keys, cutoffMs, ...erasure } of this.#erasures.slice(point.erasures)) {
-        await people.guards.place({ ...erasure, keys, cutoffMs, lapsesAtMs: null });
+        await people.guards.putHold({ ...erasure, keys, cutoffMs, lapsesAtMs: null });
         await people.graph.forget(erasure, keys);
-        await people.guards.release(erasure);
+        await people.guards.releaseHold(erasure);
       }
       await this.#placeHolds(people, releasedFirst ? NAMES : this.#holds.keys());
     }
@@ -291,7 +291,7 @@ class Run {
       for (const [at, one] of applied.entries()) {
         const before = again[at]!;
         if (before.said[0] === 'parked') this.#takeAgain(before, one);
-        else if (one.kind !== 'done') expect(toWords(one)).toEqual(before.said);
+        else if (one.kind !== 'done') expect(describeOutcome(one)).toEqual(before.said);
       }
     }
     for (const people of this.#both) await this.#placeHolds(people, NAMES);
@@ -308,7 +308,7 @@ class Run {
     before.waits = applied.kind === 'parked';
     if (before.waits) return;
     before.said = this.naive.decide(before.options);
-    expect(toWords(applied)).toEqual(before.said);
+    expect(describeOutcome(applied)).toEqual(before.said);
     before.records = this.#toLog(before.fact, applied);
     this.#published = this.#done.length;
   }
@@ -327,8 +327,8 @@ class Run {
       fences: this.#erased,
       stored: new Map(toRows(older).map((row) => [row.key.toString('hex'), row])).values(),
       unlinks: older.flatMap(toUnlinkSides),
-      decided: older.map(toDecidedPlace),
-      later: [...toRows(newer), ...newer.flatMap(toUnlinkSides), ...newer.map(toDecidedPlace)],
+      decided: older.map(toDecidedFact),
+      later: [...toRows(newer), ...newer.flatMap(toUnlinkSides), ...newer.map(toDecidedFact)],
       applied: [{ ...this.#source, offset: committed - 1 }],
     };
   }

@@ -102,11 +102,11 @@ async function erase(stores: People[], { environmentId, keyOf }: Scenario, of: {
   const cutoffs = keys.map((key) => ({ environmentId, key, cutoffMs: of.cutoffMs }));
   const erasure = { environmentId, erasureId: randomBytes(16) };
   for (const { guards, graph } of stores) {
-    await guards.place({ ...erasure, keys, cutoffMs: of.cutoffMs, lapsesAtMs: null });
+    await guards.putHold({ ...erasure, keys, cutoffMs: of.cutoffMs, lapsesAtMs: null });
     await guards.fence(cutoffs);
     await graph.forget(erasure, keys.slice(1));
     await graph.forget(erasure, keys);
-    await guards.release(erasure);
+    await guards.releaseHold(erasure);
     for (const key of keys) expect(await graph.rootOf(environmentId, key)).toBeNull();
   }
   return cutoffs;
@@ -152,8 +152,8 @@ function createRun(stores: People[]) {
     if (step.kind === 'fence') fenced.push({ environmentId, key, cutoffMs, behind: known });
     for (const { guards } of stores) {
       if (step.kind === 'fence') await guards.fence([{ environmentId, key, cutoffMs }]);
-      else if (step.kind === 'hold') await guards.place({ ...name, keys: [key], cutoffMs, lapsesAtMs: null });
-      else await guards.release(name);
+      else if (step.kind === 'hold') await guards.putHold({ ...name, keys: [key], cutoffMs, lapsesAtMs: null });
+      else await guards.releaseHold(name);
     }
   };
   const run = async (step: Command): Promise<{ facts: GraphFact[]; applied: Applied[] }> => {

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import type { PlacedSuspect } from './graph.ts';
+import type { LoggedSuspect } from './graph.ts';
 import { EpochPresentFault } from './people.ts';
 import { rebuildGraph, type VersionedOverride } from './rebuild.ts';
 import { openMemoryPeople } from './test/memory/index.ts';
@@ -45,7 +45,7 @@ it('leaves out links up to the cut-off of an erasure, and keeps later ones', asy
 it('leaves out held ids of erased people, and keeps what an operator has ruled about an erased id', async () => {
   const people = openMemoryPeople();
   const fences = ['a', 'b', 'c'].map((key) => ({ environmentId: 'test', key: keyOf(key), cutoffMs: 1_000 }));
-  const suspectOf = (key: string, state: PlacedSuspect['state']): PlacedSuspect => {
+  const suspectOf = (key: string, state: LoggedSuspect['state']): LoggedSuspect => {
     return { environmentId: 'test', key: keyOf(key), state, since: 1_000, generation: 0, offset: 0 };
   };
   const suspects = [suspectOf('a', 'held'), suspectOf('b', 'blocked'), suspectOf('c', 'allowed')];

@@ -1,11 +1,11 @@
 import type { IdentityDecisionRecord } from '@playline/contracts';
-import type { ApplyOutcome, PlacedConsent } from './consents.ts';
+import type { ApplyOutcome, LoggedConsent } from './consents.ts';
 import type {
-  DecidedPlace,
+  DecidedFact,
   GraphNote,
   LinkSourcePartition,
+  LoggedSuspect,
   Override,
-  PlacedSuspect,
   Suspect,
   UnlinkSide,
 } from './graph.ts';
@@ -36,12 +36,12 @@ export interface PeopleRebuild {
    * Notes which facts were decided: if they are delivered again, nothing happens.
    * @throws EpochPresentFault
    */
-  loadDecided(places: readonly DecidedPlace[]): Promise<void>;
+  loadDecided(places: readonly DecidedFact[]): Promise<void>;
   /**
    * Restores suspects. Of two rows of an identity the one of the later fact counts.
    * @throws EpochPresentFault
    */
-  loadSuspects(suspects: readonly PlacedSuspect[]): Promise<void>;
+  loadSuspects(suspects: readonly LoggedSuspect[]): Promise<void>;
   /**
    * Raises the offset that counts as applied.
    * @param note about the facts after it
@@ -49,7 +49,7 @@ export interface PeopleRebuild {
    */
   loadApplied(source: LinkSourcePartition, offset: number, note?: GraphNote): Promise<void>;
   /** Like `apply` of the consents for each change, with or without an epoch. */
-  loadConsents(changes: readonly PlacedConsent[]): Promise<ApplyOutcome[]>;
+  loadConsents(changes: readonly LoggedConsent[]): Promise<ApplyOutcome[]>;
   /** Every linked identity of all environments, for a comparison with the tables; may name one twice. */
   identities(): AsyncIterable<LinkedIdentity>;
   /** SHA-256 (hex) over every identity, root, kind and link time of an environment, and every side of its unlinks. */
@@ -74,15 +74,15 @@ export interface GraphSources {
   /** Fences of erasures. */
   readonly fences: readonly Cutoff[];
   /** Rows of decisions that the table may lack, in any order and with copies. Read first and kept in memory. */
-  readonly later: Rows<VersionedOverride | UnlinkSide | PlacedSuspect | DecidedPlace>;
+  readonly later: Rows<VersionedOverride | UnlinkSide | LoggedSuspect | DecidedFact>;
   /** Rows of the table, one per identity. Streamed. */
   readonly stored: Rows<VersionedOverride>;
   /** Sides of unlinks that the table has. Streamed. */
   readonly unlinks: Rows<UnlinkSide>;
   /** Suspects that the table has, the latest of each identity. Streamed. */
-  readonly suspects?: Rows<PlacedSuspect>;
+  readonly suspects?: Rows<LoggedSuspect>;
   /** Places of facts after `applied` with a decision in the table. Streamed. */
-  readonly decided: Rows<DecidedPlace>;
+  readonly decided: Rows<DecidedFact>;
   /** For each partition of the link topic an offset up to which every decision is among the rows. */
   readonly applied: readonly (LinkSourcePartition & { readonly offset: number })[];
   /** Note for every partition: where the log of decisions ends that these sources were read from. */
@@ -139,7 +139,7 @@ export function toSuspects(
     IdentityDecisionRecord,
     'environmentId' | 'generation' | 'offset' | 'receivedAt' | 'aKey' | 'aKind' | 'bKey' | 'bKind' | 'reason'
   >,
-): PlacedSuspect[] {
+): LoggedSuspect[] {
   const { environmentId, generation, offset, receivedAt, aKey, aKind, bKey, bKind, reason } = decision;
   const state = Object.hasOwn(STATES, reason) ? STATES[reason] : undefined;
   if (state === undefined) return [];
@@ -149,7 +149,7 @@ export function toSuspects(
 }
 
 /** Place of the fact of a decision. */
-export function toDecidedPlace(decision: DecidedPlace): DecidedPlace {
+export function toDecidedFact(decision: DecidedFact): DecidedFact {
   const { environmentId, generation, partition, offset } = decision;
   return { environmentId, generation, partition, offset };
 }
@@ -193,11 +193,11 @@ export async function rebuildGraph(people: Target, sources: GraphSources): Promi
       await sideLoader.add(side);
     }
   await sideLoader.flush();
-  const suspectLoader = createLoader((rows: readonly PlacedSuspect[]) => people.rebuild.loadSuspects(rows));
+  const suspectLoader = createLoader((rows: readonly LoggedSuspect[]) => people.rebuild.loadSuspects(rows));
   for (const rows of [sources.suspects ?? [], suspects])
     for await (const row of rows) if (row.state !== 'held' || !isErased(row, row.since)) await suspectLoader.add(row);
   await suspectLoader.flush();
-  const placeLoader = createLoader((rows: readonly DecidedPlace[]) => people.rebuild.loadDecided(rows));
+  const placeLoader = createLoader((rows: readonly DecidedFact[]) => people.rebuild.loadDecided(rows));
   for (const rows of [sources.decided, places])
     for await (const place of rows) if (!isApplied(place)) await placeLoader.add(place);
   await placeLoader.flush();
@@ -211,11 +211,11 @@ function toName({ environmentId, key }: Pick<Override, 'environmentId' | 'key'>)
 }
 
 /** The log may have copies of decisions, also an earlier one after a later one. Only versions count. */
-async function collectLater(rows: GraphSources['later'], isApplied: (place: DecidedPlace) => boolean) {
+async function collectLater(rows: GraphSources['later'], isApplied: (place: DecidedFact) => boolean) {
   const later = new Map<string, VersionedOverride>();
   const sides: UnlinkSide[] = [];
-  const suspects: PlacedSuspect[] = [];
-  const places: DecidedPlace[] = [];
+  const suspects: LoggedSuspect[] = [];
+  const places: DecidedFact[] = [];
   for await (const row of rows) {
     if ('side' in row) sides.push(row);
     else if ('state' in row) suspects.push(row);
@@ -231,7 +231,7 @@ async function collectLater(rows: GraphSources['later'], isApplied: (place: Deci
 }
 
 /** Whether the fact of a decision will not be delivered again. */
-function createIsApplied(applied: GraphSources['applied']): (place: DecidedPlace) => boolean {
+function createIsApplied(applied: GraphSources['applied']): (place: DecidedFact) => boolean {
   const offsets = new Map(applied.map(({ generation, partition, offset }) => [`${generation}/${partition}`, offset]));
   return ({ generation, partition, offset }) => offset <= (offsets.get(`${generation}/${partition}`) ?? -1);
 }

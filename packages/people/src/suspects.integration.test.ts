@@ -1,12 +1,12 @@
 import fc from 'fast-check';
 import { afterAll, afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { DEFAULT_LIMITS, type GraphLimits, type IdentityGraph, type PlacedSuspect } from './graph.ts';
+import { DEFAULT_LIMITS, type GraphLimits, type IdentityGraph, type LoggedSuspect } from './graph.ts';
 import { type Ruling, toRulingFact } from './identities/facts.ts';
 import { createGraphFact, type GraphFact } from './identities/steps.ts';
 import type { People } from './people.ts';
 import { rebuildGraph, toOverrides, toSuspects, type VersionedOverride } from './rebuild.ts';
 import { openMemoryPeople } from './test/memory/index.ts';
-import { createScenario, describeValue, type Name, type Scenario, toWords } from './test/scenario.ts';
+import { createScenario, describeOutcome, describeValue, type Name, type Scenario } from './test/scenario.ts';
 import { openTestPeople } from './test/test-people.ts';
 
 const HOUR_MS = 3_600_000;
@@ -35,7 +35,7 @@ describe.each([
   let scenario: Scenario;
   const applyAll = async (facts: readonly GraphFact[]) =>
     graph.apply({ generation: 0, partition: 0, after: -1, through: facts.at(-1)!.offset, facts });
-  const apply = async (fact: GraphFact) => toWords((await applyAll([fact]))[0]!);
+  const apply = async (fact: GraphFact) => describeOutcome((await applyAll([fact]))[0]!);
   const identify = (at: number, to: Name, receivedAt = NOW) =>
     scenario.position({ link: 'identify', from: `anonymous:${at}`, to, receivedAt });
   const gather = async (count: number, to: Name) => {
@@ -113,10 +113,10 @@ describe.each([
     await apply(ruling(scenario, 'allow', names[2]));
     const hold = { environmentId: scenario.environmentId, erasureId: Buffer.alloc(16, 1) };
     const keys = names.map(scenario.keyOf);
-    await people.guards.place({ ...hold, keys, cutoffMs: NOW, lapsesAtMs: null });
+    await people.guards.putHold({ ...hold, keys, cutoffMs: NOW, lapsesAtMs: null });
     await people.guards.fence(keys.map((key) => ({ environmentId: scenario.environmentId, key, cutoffMs: NOW })));
     await graph.forget(hold, keys);
-    await people.guards.release(hold);
+    await people.guards.releaseHold(hold);
     const ruled = [
       [hex(names[1]), 'blocked', NOW],
       [hex(names[2]), 'allowed', NOW],
@@ -152,7 +152,7 @@ describe('the suspects of a store', () => {
         const [model, inStore] = [await stores[0].graph.apply(block), await stores[1].graph.apply(block)];
         expect(describeValue(inStore)).toEqual(describeValue(model));
 
-        const rows = model.flatMap((applied, index): [number, VersionedOverride | PlacedSuspect][] => {
+        const rows = model.flatMap((applied, index): [number, VersionedOverride | LoggedSuspect][] => {
           if (applied.kind !== 'decided') return [];
           const records = scenario.toRecords(facts[index]!, applied.decisions);
           const all = records.flatMap((record) => [...toOverrides(record, BigInt(index)), ...toSuspects(record)]);

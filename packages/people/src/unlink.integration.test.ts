@@ -3,7 +3,7 @@ import { afterAll, afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { DEFAULT_LIMITS, type IdentityGraph } from './graph.ts';
 import type { StepDecision } from './identities/decisions.ts';
 import type { People } from './people.ts';
-import { rebuildGraph, toDecidedPlace, toOverrides, toUnlinkSides } from './rebuild.ts';
+import { rebuildGraph, toDecidedFact, toOverrides, toUnlinkSides } from './rebuild.ts';
 import { openMemoryPeople } from './test/memory/index.ts';
 import { createScenario, describeValue, type FactOptions, type Name, type Scenario } from './test/scenario.ts';
 import { openTestPeople } from './test/test-people.ts';
@@ -152,13 +152,13 @@ describe.each([
     await alias('steam:1', 'epic:2');
     const { environmentId } = scenario;
     const hold = { environmentId, erasureId: Buffer.alloc(16, 1), keys: [scenario.keyOf('epic:2')] };
-    await people.guards.place({ ...hold, cutoffMs: NOW, lapsesAtMs: null });
+    await people.guards.putHold({ ...hold, cutoffMs: NOW, lapsesAtMs: null });
     expect(await unlink('steam:1', [], NOW)).toEqual(['unlinked']);
     await alias('steam:1', 'custom:3', NOW + 1);
-    await people.guards.place({ ...hold, keys: [scenario.keyOf('custom:3')], cutoffMs: NOW, lapsesAtMs: null });
+    await people.guards.putHold({ ...hold, keys: [scenario.keyOf('custom:3')], cutoffMs: NOW, lapsesAtMs: null });
     expect(await unlink('steam:1', [], NOW + 1)).toEqual(['parked']);
     expect(await membersOf('steam:1')).toEqual(hexesOf('steam:1', 'custom:3'));
-    await people.guards.release(hold);
+    await people.guards.releaseHold(hold);
     expect(await unlink('steam:1', [], NOW + 1)).toEqual(['unlinked']);
   });
 
@@ -169,9 +169,9 @@ describe.each([
     await unlink('steam:1');
     await people.guards.fence([{ environmentId, key: scenario.keyOf('steam:1'), cutoffMs: NOW }]);
     const erasure = { environmentId, erasureId: randomBytes(16) };
-    await people.guards.place({ ...erasure, keys: [], cutoffMs: NOW, lapsesAtMs: null });
+    await people.guards.putHold({ ...erasure, keys: [], cutoffMs: NOW, lapsesAtMs: null });
     await graph.forget(erasure, [scenario.keyOf('steam:1')]);
-    await people.guards.release(erasure);
+    await people.guards.releaseHold(erasure);
     expect(await unlink('steam:1')).toEqual(['refused: fenced']);
     expect(await rootOf('steam:1')).toBeNull();
     expect(await alias('steam:1', 'epic:2')).toEqual(['refused: fenced']);
@@ -233,11 +233,7 @@ describe.each([
     await rebuildGraph(rebuilt, {
       fences: [],
       applied: [],
-      later: log.flatMap((one) => [
-        ...toOverrides(one, BigInt(one.offset)),
-        ...toUnlinkSides(one),
-        toDecidedPlace(one),
-      ]),
+      later: log.flatMap((one) => [...toOverrides(one, BigInt(one.offset)), ...toUnlinkSides(one), toDecidedFact(one)]),
       stored: [],
       unlinks: [],
       decided: [],

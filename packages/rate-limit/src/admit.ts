@@ -16,7 +16,7 @@ export function unitMs({ perSecond }: RatePolicy): number {
 }
 
 /** What a caller has left under a policy, in the whole numbers that callers are shown. */
-export interface Standing {
+export interface RateStatus {
   /** False while less than one unit is left. */
   readonly allowed: boolean;
   /** Units left, never below 0 although the balance may be. */
@@ -26,14 +26,14 @@ export interface Standing {
 }
 
 /** Clocks and rates are fractions: a unit or a second that is short by less than a millionth counts as whole. */
-export const ROUNDING = 1e-6;
+export const ROUNDING_TOLERANCE = 1e-6;
 
 /** What a caller has left of a bucket that is full again after `backlogMs`. */
-export function toStanding(policy: RatePolicy, backlogMs: number): Standing {
-  const remaining = Math.floor(policy.burst - backlogMs / unitMs(policy) + ROUNDING);
+export function toRateStatus(policy: RatePolicy, backlogMs: number): RateStatus {
+  const remaining = Math.floor(policy.burst - backlogMs / unitMs(policy) + ROUNDING_TOLERANCE);
   if (remaining >= 1) return { allowed: true, remaining, waitS: Math.ceil(backlogMs / 1000) };
   const emptyMs = backlogMs - (policy.burst - 1) * unitMs(policy);
-  return { allowed: false, remaining: 0, waitS: Math.max(1, Math.ceil(emptyMs / 1000 - ROUNDING)) };
+  return { allowed: false, remaining: 0, waitS: Math.max(1, Math.ceil(emptyMs / 1000 - ROUNDING_TOLERANCE)) };
 }
 
 /** Any limit that the header fields of an answer can describe. */
@@ -46,25 +46,25 @@ export type LimitPolicy = RatePolicy | WindowPolicy;
 export function policyField(policy: LimitPolicy): string {
   if ('windowS' in policy) return `"${policy.name}";q=${policy.calls};w=${policy.windowS}`;
   const { name, burst, perSecond } = policy;
-  return `"${name}";q=${burst};w=${Math.ceil(burst / perSecond - ROUNDING)}`;
+  return `"${name}";q=${burst};w=${Math.ceil(burst / perSecond - ROUNDING_TOLERANCE)}`;
 }
 
 /**
  * Value of `RateLimit`: how much is left (`r`), and the seconds (`t`) until all of it is there again. On a refusal:
  * until one unit is.
  */
-export function limitField({ name }: LimitPolicy, { remaining, waitS }: Standing): string {
+export function limitField({ name }: LimitPolicy, { remaining, waitS }: RateStatus): string {
   return `"${name}";r=${remaining};t=${waitS}`;
 }
 
 /** The part of a limit that answers show. */
-export interface Shown {
+export interface ReportedLimit {
   readonly policy: LimitPolicy;
-  standing(): Standing;
+  status(): RateStatus;
 }
 
 /** What one caller has used of a limit. */
-export interface Account extends Shown {
+export interface Account extends ReportedLimit {
   charge(units: number): void;
 }
 
@@ -77,16 +77,16 @@ export interface LateHeaders {
 export type OnRefused = (limit: string) => void;
 
 /** Makes every answer of the exchange carry the caller's limit, as it is when the answer is sent. */
-export function showLimit(exchange: LateHeaders, accountOf: () => Shown): void {
+export function addLimitHeaders(exchange: LateHeaders, accountOf: () => ReportedLimit): void {
   exchange.lateHeaders = () => {
     const account = accountOf();
-    const standing = limitField(account.policy, account.standing());
+    const standing = limitField(account.policy, account.status());
     return ['ratelimit-policy', policyField(account.policy), 'ratelimit', standing];
   };
 }
 
 /** The answer to a caller who has used up a limit. It is decided before any byte of the body is read. */
-export function refusal({ waitS }: Standing): PublicError {
+export function rateLimitError({ waitS }: RateStatus): PublicError {
   return new PublicError('TOO_MANY_REQUESTS_ERROR', { retryAfterS: waitS });
 }
 
@@ -95,11 +95,11 @@ export function refusal({ waitS }: Standing): PublicError {
  * @throws PublicError TOO_MANY_REQUESTS_ERROR when nothing is left; a refused request costs nothing
  */
 export function admitRequest(exchange: LateHeaders, account: Account, onRefused: OnRefused): void {
-  showLimit(exchange, () => account);
-  const standing = account.standing();
+  addLimitHeaders(exchange, () => account);
+  const standing = account.status();
   if (!standing.allowed) {
     onRefused(account.policy.name);
-    throw refusal(standing);
+    throw rateLimitError(standing);
   }
   account.charge(1);
 }

@@ -44,7 +44,7 @@ describe('a bucket', () => {
         for (const { waitMs, units, obeys } of run) {
           now += waitMs;
           model.pass(waitMs);
-          const standing = bucket.standing();
+          const standing = bucket.status();
           expect(standing.remaining).toBe(model.units);
           expect(standing.allowed).toBe(model.units >= 1);
           if (standing.allowed) expect(standing.waitS).toBe(model.secondsUntil(policy.burst * 1000));
@@ -61,16 +61,16 @@ describe('a bucket', () => {
     const bucket = new Bucket({ name: 'a', perSecond: 1, burst: 5 }, () => 1000);
     bucket.charge(3);
     bucket.charge(-1);
-    expect(bucket.standing().remaining).toBe(3);
+    expect(bucket.status().remaining).toBe(3);
     bucket.charge(-10);
-    expect(bucket.standing().remaining).toBe(5);
+    expect(bucket.status().remaining).toBe(5);
   });
 
   it('refuses a charge that is not a number, and stays as it was', () => {
     const bucket = new Bucket({ name: 'a', perSecond: 1, burst: 5 }, () => 1000);
     for (const units of [Number.NaN, Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY])
       expect(() => bucket.charge(units)).toThrow(RangeError);
-    expect(bucket.standing()).toEqual({ allowed: true, remaining: 5, waitS: 0 });
+    expect(bucket.status()).toEqual({ allowed: true, remaining: 5, waitS: 0 });
   });
 });
 
@@ -84,16 +84,16 @@ describe('the header fields', () => {
 
   it('say what is left and when all of it is back', () => {
     const bucket = new Bucket(policy, () => 0);
-    expect(limitField(policy, bucket.standing())).toBe('"messages";r=10000;t=0');
+    expect(limitField(policy, bucket.status())).toBe('"messages";r=10000;t=0');
     bucket.charge(6000);
-    expect(limitField(policy, bucket.standing())).toBe('"messages";r=4000;t=2');
+    expect(limitField(policy, bucket.status())).toBe('"messages";r=4000;t=2');
   });
 
   it('never show less than 0, and on a refusal say when one unit is there again', () => {
     const bucket = new Bucket(policy, () => 0);
     bucket.charge(25_000);
-    expect(limitField(policy, bucket.standing())).toBe('"messages";r=0;t=4');
-    expect(bucket.standing().waitS).toBe(4);
+    expect(limitField(policy, bucket.status())).toBe('"messages";r=0;t=4');
+    expect(bucket.status().waitS).toBe(4);
   });
 
   it('are structured fields: a string with integer parameters', () => {
@@ -102,7 +102,7 @@ describe('the header fields', () => {
         const bucket = new Bucket(any, () => 0);
         bucket.charge(units);
         expect(policyField(any)).toMatch(/^"[a-z-]+";q=[0-9]{1,15};w=[1-9][0-9]{0,14}$/);
-        expect(limitField(any, bucket.standing())).toMatch(/^"[a-z-]+";r=[0-9]{1,15};t=[0-9]{1,15}$/);
+        expect(limitField(any, bucket.status())).toMatch(/^"[a-z-]+";r=[0-9]{1,15};t=[0-9]{1,15}$/);
       }),
     );
   });

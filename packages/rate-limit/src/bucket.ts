@@ -1,5 +1,5 @@
 import { LRUCache } from 'lru-cache';
-import { type RatePolicy, type Standing, toStanding, unitMs } from './admit.ts';
+import { type RatePolicy, type RateStatus, toRateStatus, unitMs } from './admit.ts';
 
 /** Monotonic milliseconds. */
 export type Clock = () => number;
@@ -18,8 +18,8 @@ export class Bucket {
     this.#now = now;
   }
 
-  standing(): Standing {
-    return toStanding(this.policy, Math.max(0, this.#fullAt - this.#now()));
+  status(): RateStatus {
+    return toRateStatus(this.policy, Math.max(0, this.#fullAt - this.#now()));
   }
 
   /**
@@ -33,7 +33,7 @@ export class Bucket {
   }
 
   /** Replaces what was known of the bucket: it will be full after this time. */
-  learn(backlogMs: number): void {
+  setBacklog(backlogMs: number): void {
     this.#fullAt = this.#now() + backlogMs;
   }
 }

@@ -6,8 +6,8 @@ const policy = { name: 'consents', perSecond: 1, burst: 2 };
 it('keeps a bucket for each id', () => {
   const limiter = createLocalLimiter({ policy, now: () => 0 });
   limiter.bucket('a').charge(2);
-  expect(limiter.bucket('a').standing()).toEqual({ allowed: false, remaining: 0, waitS: 1 });
-  expect(limiter.bucket('b').standing().allowed).toBe(true);
+  expect(limiter.bucket('a').status()).toEqual({ allowed: false, remaining: 0, waitS: 1 });
+  expect(limiter.bucket('b').status().allowed).toBe(true);
 });
 
 it('keeps no more buckets than allowed, and never drops the one in use', () => {
@@ -18,5 +18,5 @@ it('keeps no more buckets than allowed, and never drops the one in use', () => {
     limiter.bucket('mine');
   }
   expect(limiter.size).toBe(100);
-  expect(limiter.bucket('mine').standing().allowed).toBe(false);
+  expect(limiter.bucket('mine').status().allowed).toBe(false);
 });

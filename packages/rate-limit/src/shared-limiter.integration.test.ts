@@ -86,14 +86,14 @@ describe('a Redis that goes away', () => {
       const own: OwnRedis = use(await openOwnRedis());
       const limiter = use(openSharedLimiter({ balances: await openConnected(own.url) }));
       const bucket = limiter.bucket('key', policy);
-      await own.leave(how);
+      await own.disconnect(how);
       await until('the limit is local', async () => {
         if ((await bucket.admit()).allowed) bucket.charge(1);
         return !limiter.shared;
       });
       bucket.charge(5000);
       expect(await bucket.admit()).toMatchObject({ allowed: false, remaining: 0 });
-      await own.comeBack();
+      await own.reconnect();
       await until(
         'the limit is shared',
         () => {

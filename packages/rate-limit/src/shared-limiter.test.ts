@@ -2,8 +2,8 @@ import fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { openSharedLimiter, unsettledMax } from './index.ts';
 import type { SharedBalances } from './shared-limiter.ts';
+import { COST_MAX, LimiterCluster, type Request } from './test/limiter-cluster.ts';
 import { createMemoryBalances } from './test/memory/index.ts';
-import { COST_MAX, type Request, World } from './test/world.ts';
 
 beforeEach(() => vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] }));
 afterEach(() => vi.useRealTimers());
@@ -50,7 +50,7 @@ describe('several processes together', () => {
         }),
         steps,
         async ({ policy, processes, latencies }, run) => {
-          const world = new World(policy, processes, latencies);
+          const world = new LimiterCluster(policy, processes, latencies);
           for (const step of run) {
             if ('passMs' in step) await vi.advanceTimersByTimeAsync(step.passMs);
             else {
@@ -72,7 +72,7 @@ describe('several processes together', () => {
   });
 
   it('leave room to a caller that stays below its rate, on whichever process', async () => {
-    const world = new World(policy, 3, [1, 2]);
+    const world = new LimiterCluster(policy, 3, [1, 2]);
     for (let round = 0; round < 2000; round++) {
       void world.request({ process: round, cost: 10, readMs: 0 });
       await vi.advanceTimersByTimeAsync(10);
@@ -82,7 +82,7 @@ describe('several processes together', () => {
   });
 
   it('let in the whole rate of a caller that wants more', async () => {
-    const world = new World(policy, 3, [1, 2]);
+    const world = new LimiterCluster(policy, 3, [1, 2]);
     for (let round = 0; round < 500; round++) {
       for (let process = 0; process < 3; process++) void world.request({ process, cost: 10, readMs: 0 });
       await vi.advanceTimersByTimeAsync(10);
@@ -133,7 +133,7 @@ describe('one process', () => {
     bucket.charge(30);
     answers[0]?.();
     await vi.advanceTimersByTimeAsync(0);
-    expect(bucket.standing().remaining).toBe(policy.burst - 90);
+    expect(bucket.status().remaining).toBe(policy.burst - 90);
   });
 
   it('learns within its interval what the others have used up', async () => {
@@ -142,7 +142,7 @@ describe('one process', () => {
     one.bucket('key', policy).charge(5000);
     other.bucket('key', policy).charge(1);
     await vi.advanceTimersByTimeAsync(60);
-    expect(other.bucket('key', policy).standing().allowed).toBe(false);
+    expect(other.bucket('key', policy).status().allowed).toBe(false);
   });
 
   it('loses no charge when the cache drops a bucket', async () => {
@@ -196,7 +196,7 @@ describe('while the shared buckets are away', () => {
     bucket.charge(1);
     await vi.advanceTimersByTimeAsync(350);
     expect(world.changes).toEqual([false, true]);
-    expect(bucket.standing().allowed).toBe(false);
+    expect(bucket.status().allowed).toBe(false);
   });
 
   it('charges nothing afterwards that it could not report', async () => {

@@ -1,6 +1,6 @@
 import { answerWithin } from '@playline/stores';
 import { LRUCache } from 'lru-cache';
-import { type RatePolicy, type Standing, unitMs } from './admit.ts';
+import { type RatePolicy, type RateStatus, unitMs } from './admit.ts';
 import { Bucket, type Clock } from './bucket.ts';
 
 /** What one process has allowed for one id since its last report. */
@@ -128,7 +128,7 @@ class Settlements {
       for (const [place, bucket] of buckets.entries()) bucket.settle(backlogs[place] ?? 0);
       this.#setShared(true, null);
     } catch (fault) {
-      for (const bucket of buckets) bucket.giveUp();
+      for (const bucket of buckets) bucket.discardSent();
       this.#setShared(false, fault);
     }
   }
@@ -210,12 +210,12 @@ export class SharedBucket {
    * Whether one more request is allowed. Returns a promise only while too much is not settled: it takes one round trip
    * then.
    */
-  admit(): Standing | Promise<Standing> {
-    return this.isFull ? this.#owner.settled(this).then(() => this.standing()) : this.standing();
+  admit(): RateStatus | Promise<RateStatus> {
+    return this.isFull ? this.#owner.settled(this).then(() => this.status()) : this.status();
   }
 
-  standing(): Standing {
-    return this.#view.standing();
+  status(): RateStatus {
+    return this.#view.status();
   }
 
   /** Charges the cost of a request once it is known. */
@@ -235,14 +235,14 @@ export class SharedBucket {
   /** Ends a settlement with the shared bucket's answer, which already contains what was sent. */
   settle(backlogMs: number): void {
     this.#sent = 0;
-    this.#view.learn(backlogMs + this.#unsent * unitMs(this.policy));
+    this.#view.setBacklog(backlogMs + this.#unsent * unitMs(this.policy));
   }
 
   /**
    * Ends a settlement that got no answer. The charge may have been made, so it is not sent again. What is known stays
    * as it is.
    */
-  giveUp(): void {
+  discardSent(): void {
     this.#sent = 0;
   }
 }

@@ -13,24 +13,24 @@ describe('the window of a caller', () => {
   it('allows its calls at once, refuses the next, and says when there is room for one', () => {
     const { clock, window } = openWindow();
     for (const remaining of [3, 2, 1]) {
-      expect(window.standing()).toMatchObject({ allowed: true, remaining });
+      expect(window.status()).toMatchObject({ allowed: true, remaining });
       window.charge(1);
       clock.ms += 1000;
     }
-    expect(window.standing()).toEqual({ allowed: false, remaining: 0, waitS: 7 });
+    expect(window.status()).toEqual({ allowed: false, remaining: 0, waitS: 7 });
     clock.ms = 9999;
-    expect(window.standing()).toEqual({ allowed: false, remaining: 0, waitS: 1 });
+    expect(window.status()).toEqual({ allowed: false, remaining: 0, waitS: 1 });
     clock.ms = 10_000;
-    expect(window.standing()).toEqual({ allowed: true, remaining: 1, waitS: 2 });
+    expect(window.status()).toEqual({ allowed: true, remaining: 1, waitS: 2 });
   });
 
   it('says when all calls are allowed again, while some are left', () => {
     const { clock, window } = openWindow();
-    expect(window.standing()).toEqual({ allowed: true, remaining: 3, waitS: 0 });
+    expect(window.status()).toEqual({ allowed: true, remaining: 3, waitS: 0 });
     window.charge(1);
     clock.ms = 4000;
     window.charge(1);
-    expect(window.standing()).toEqual({ allowed: true, remaining: 1, waitS: 10 });
+    expect(window.status()).toEqual({ allowed: true, remaining: 1, waitS: 10 });
   });
 
   it('never allows more calls in any window than the policy does, and refuses none that keeps to it', () => {
@@ -41,7 +41,7 @@ describe('the window of a caller', () => {
         for (const pause of pauses) {
           clock.ms += pause;
           const inWindow = taken.filter((at) => at > clock.ms - policy.windowS * 1000).length;
-          const { allowed, remaining } = window.standing();
+          const { allowed, remaining } = window.status();
           expect([allowed, remaining]).toEqual([inWindow < policy.calls, policy.calls - inWindow]);
           if (!allowed) continue;
           window.charge(1);
@@ -57,15 +57,15 @@ describe('the window of a caller', () => {
         const { clock, window } = openWindow();
         for (const pause of pauses) {
           clock.ms += pause;
-          const { allowed, waitS } = window.standing();
+          const { allowed, waitS } = window.status();
           if (allowed) {
             window.charge(1);
             continue;
           }
           clock.ms += (waitS - 1) * 1000;
-          expect(window.standing().allowed).toBe(false);
+          expect(window.status().allowed).toBe(false);
           clock.ms += 1000;
-          expect(window.standing().allowed).toBe(true);
+          expect(window.status().allowed).toBe(true);
         }
       }),
     );
@@ -76,8 +76,8 @@ describe('the windows of a process', () => {
   it('count each caller for itself', () => {
     const limiter = createWindowLimiter({ now: () => 0 });
     limiter.window('a', policy).charge(3);
-    expect(limiter.window('a', policy).standing().allowed).toBe(false);
-    expect(limiter.window('b', policy).standing().allowed).toBe(true);
+    expect(limiter.window('a', policy).status().allowed).toBe(false);
+    expect(limiter.window('b', policy).status().allowed).toBe(true);
   });
 
   it('forget a caller once none of its calls counts, and only then', () => {
@@ -102,6 +102,6 @@ describe('the windows of a process', () => {
       limiter.window('mine', policy);
     }
     expect(limiter.size).toBe(100);
-    expect(limiter.window('mine', policy).standing().allowed).toBe(false);
+    expect(limiter.window('mine', policy).status().allowed).toBe(false);
   });
 });

@@ -1,4 +1,4 @@
-import type { Account, Standing } from './admit.ts';
+import type { Account, RateStatus } from './admit.ts';
 import type { Clock } from './bucket.ts';
 
 /** At most `calls` calls in `windowS` seconds, wherever the window begins. */
@@ -28,7 +28,7 @@ export class CallWindow implements Account {
     this.#now = now;
   }
 
-  standing(): Standing {
+  status(): RateStatus {
     const now = this.#now();
     this.#forget(now);
     const used = this.#calls.length - this.#first;

@@ -29,14 +29,14 @@ export interface Metrics {
  * what an idle service costs. A loop that is blocked for longer than this is noticed all the same, and a shorter delay
  * with a probability in proportion to its length.
  */
-const LAG_LOOK_MS = 1_000;
+const LAG_SAMPLE_MS = 1_000;
 /** Longer than a process lives, so that prom-client never measures: its gauges get our values. */
 const NEVER_MS = 2 ** 31 - 1;
 const NS_PER_MS = 1e6;
 const NS_PER_S = 1e9;
 
 function openLagMonitor() {
-  const monitor = monitorEventLoopDelay({ resolution: LAG_LOOK_MS });
+  const monitor = monitorEventLoopDelay({ resolution: LAG_SAMPLE_MS });
   monitor.enable();
   return monitor;
 }
@@ -48,7 +48,7 @@ function openLagMonitor() {
  */
 function collectLag(registry: Registry): void {
   let [histogram, next] = [openLagMonitor(), openLagMonitor()];
-  const toSeconds = (ns: number) => Math.max(0, ns - LAG_LOOK_MS * NS_PER_MS) / NS_PER_S;
+  const toSeconds = (ns: number) => Math.max(0, ns - LAG_SAMPLE_MS * NS_PER_MS) / NS_PER_S;
   const gauge = (part: string, help: string, collect: (this: Gauge) => void) => {
     const name = `nodejs_eventloop_lag_${part}_seconds`;
     registry.removeSingleMetric(name);
@@ -108,7 +108,11 @@ export function createMetrics(service: string): Metrics {
 
 /** Reports at every scrape whether Redis takes writes, so that it is known before a write fails. */
 export function watchWrites(metrics: Pick<Metrics, 'collectedGauge'>, takesWrites: () => Promise<boolean>): void {
-  metrics.collectedGauge('redis_takes_writes', '1 while Redis takes writes; 0 when it is full, read-only or away', {
-    collect: async (gauge) => gauge.set((await takesWrites()) ? 1 : 0),
-  });
+  metrics.collectedGauge(
+    'playline_redis_takes_writes',
+    '1 while Redis takes writes; 0 when it is full, read-only or away',
+    {
+      collect: async (gauge) => gauge.set((await takesWrites()) ? 1 : 0),
+    },
+  );
 }

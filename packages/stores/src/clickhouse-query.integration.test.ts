@@ -1,12 +1,12 @@
 import { testStores } from '@playline/testkit';
 import { expect, it } from 'vitest';
-import { askClickHouse, createQueryRows, readRows } from './clickhouse-query.ts';
+import { createQueryRows, readRows, sendStatement } from './clickhouse-query.ts';
 
 const account = { ...testStores().clickhouse, database: 'default' };
 
 it('answers of ClickHouse come uncompressed, because packing costs both sides several times the question', async () => {
   const sql = 'SELECT number FROM numbers(20000)';
-  const answer = await askClickHouse(account, { body: sql, deadlineMs: 20_000 });
+  const answer = await sendStatement(account, { body: sql, deadlineMs: 20_000 });
   expect(answer.headers.get('content-encoding')).toBeNull();
   expect((await answer.text()).trimEnd().split('\n')).toHaveLength(20_000);
   const rows = await readRows(createQueryRows(account)(sql));
@@ -17,7 +17,7 @@ it('answers of ClickHouse come uncompressed, because packing costs both sides se
 async function standStill() {
   const faults: unknown[] = [];
   const target = { ...account, onFault: (fault: unknown) => faults.push(fault) };
-  const ask = () => askClickHouse(target, { body: 'SELECT 1', deadlineMs: 20_000 });
+  const ask = () => sendStatement(target, { body: 'SELECT 1', deadlineMs: 20_000 });
   const answers = await Promise.all([ask(), ask(), ask()]);
   const [, keptS] = /timeout=(\d+)/.exec(answers[0].headers.get('keep-alive') ?? '') ?? [];
   expect(Number(keptS)).toBeGreaterThan(0);
@@ -34,6 +34,6 @@ it('a question is sent once more where a process that stood still finds its conn
 
 it('a statement that may change something is sent only once, and the fault of its connection is told', async () => {
   const { target, faults } = await standStill();
-  await expect(askClickHouse(target, { body: 'SELECT 7', deadlineMs: 20_000 })).rejects.toThrow('fetch failed');
+  await expect(sendStatement(target, { body: 'SELECT 7', deadlineMs: 20_000 })).rejects.toThrow('fetch failed');
   expect(faults).toHaveLength(1);
 });

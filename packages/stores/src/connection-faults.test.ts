@@ -45,7 +45,7 @@ describe('explainConnection', () => {
     ['a password', 'the schema registry', { status: 401 }, /SCHEMA_REGISTRY_PASSWORD/],
   ])('tells of %s at %s which setting mends it', (_, store, given, sentence) => {
     const explained = explainConnection(store, given);
-    expect(explained.sentence).toMatch(sentence);
+    expect(explained.message).toMatch(sentence);
     expect(explained).toMatchObject({
       isRefusal: true,
       sentence: expect.stringContaining(`${store} cannot be used: `),
@@ -75,7 +75,7 @@ describe('explainConnection', () => {
   ])('takes %s for a store that is away', (_, given) => {
     const explained = explainConnection('Kafka', given);
     expect(explained.isRefusal).toBe(false);
-    expect(explained.sentence).toMatch(/^Kafka does not answer/);
+    expect(explained.message).toMatch(/^Kafka does not answer/);
   });
 
   it('ends with a fault that is its own cause', () => {
@@ -93,7 +93,7 @@ describe('explainConnection', () => {
           { code: given, message: `WRONGPASS ${secret}`, user: secret },
           { message: secret, code: secret },
         );
-        expect(explainConnection(store, told).sentence).not.toContain(secret);
+        expect(explainConnection(store, told).message).not.toContain(secret);
       }),
     );
   });
@@ -106,12 +106,12 @@ describe('the faults of a service', () => {
     const lines: object[] = [];
     let now = 0;
     const faults = createConnectionFaults({ warn: (fields) => lines.push(fields) }, () => now);
-    for (let i = 0; i < 100; i++) faults.of('Kafka')(refusal);
+    for (let i = 0; i < 100; i++) faults.listenerOf('Kafka')(refusal);
     expect(lines).toEqual([{ store: 'Kafka', faults: 1 }]);
     expect(faults.reasons()).toEqual({ Kafka: expect.stringContaining('KAFKA_TLS_CA_FILE') });
     now = 60_000;
     expect(faults.reasons()).toEqual({});
-    faults.of('Kafka')(refusal);
+    faults.listenerOf('Kafka')(refusal);
     expect(lines).toEqual([
       { store: 'Kafka', faults: 1 },
       { store: 'Kafka', faults: 100 },
@@ -121,7 +121,7 @@ describe('the faults of a service', () => {
   it('of a store that is away are no line of the log, and a reason all the same', () => {
     const lines: object[] = [];
     const faults = createConnectionFaults({ warn: (fields) => lines.push(fields) });
-    faults.of('Redis')({ code: 'ECONNREFUSED' });
+    faults.listenerOf('Redis')({ code: 'ECONNREFUSED' });
     expect(lines).toEqual([]);
     expect(faults.reasons()).toEqual({ Redis: 'Redis does not answer (ECONNREFUSED)' });
   });
@@ -130,16 +130,16 @@ describe('the faults of a service', () => {
     const lines: object[] = [];
     let isThere = false;
     const faults = createConnectionFaults({ warn: (fields) => lines.push(fields) });
-    const ready = faults.forgetting('ClickHouse', async () => isThere);
-    faults.of('ClickHouse')({ code: 'ECONNREFUSED' });
-    faults.of('ClickHouse')(refusal);
-    faults.of('Redis')({ code: 'ECONNREFUSED' });
+    const ready = faults.clearingOnSuccess('ClickHouse', async () => isThere);
+    faults.listenerOf('ClickHouse')({ code: 'ECONNREFUSED' });
+    faults.listenerOf('ClickHouse')(refusal);
+    faults.listenerOf('Redis')({ code: 'ECONNREFUSED' });
     expect(await ready()).toBe(false);
     expect(Object.keys(faults.reasons())).toEqual(['ClickHouse', 'Redis']);
     isThere = true;
     expect(await ready()).toBe(true);
     expect(Object.keys(faults.reasons())).toEqual(['Redis']);
-    faults.of('ClickHouse')(refusal);
+    faults.listenerOf('ClickHouse')(refusal);
     expect(faults.reasons().ClickHouse).toContain('CLICKHOUSE_TLS_CA_FILE');
     expect(lines).toHaveLength(1);
   });
@@ -150,7 +150,7 @@ describe('the pace of reconnecting', () => {
     fc.assert(
       fc.property(fc.integer({ min: 1, max: 1_000_000 }), fc.boolean(), (attempt, isRefused) => {
         const pace = createReconnectPace('Redis', 500);
-        pace.heard(isRefused ? { message: 'WRONGPASS' } : { code: 'ECONNREFUSED' });
+        pace.failed(isRefused ? { message: 'WRONGPASS' } : { code: 'ECONNREFUSED' });
         const wait = pace.waitMs(attempt);
         expect(wait).toBeGreaterThanOrEqual(50);
         expect(wait).toBeLessThanOrEqual(isRefused ? 5_000 : 500);

@@ -8,12 +8,12 @@ export interface FaultLog {
 /** What a service knows about connections that fail. */
 export interface ConnectionFaults {
   /** Returns the listener for all clients of one store: call it with every fault. */
-  of(store: StoreName): (fault: unknown) => void;
+  listenerOf(store: StoreName): (fault: unknown) => void;
   /**
    * Wraps a check of a store. As soon as the check succeeds, earlier faults of that store are no longer given as
    * reasons.
    */
-  forgetting(store: StoreName, holds: () => Promise<boolean>): () => Promise<boolean>;
+  clearingOnSuccess(store: StoreName, holds: () => Promise<boolean>): () => Promise<boolean>;
   /** For each store why it cannot be used, if that was reported within the last half minute. */
   reasons(): Readonly<Record<string, string>>;
 }
@@ -39,7 +39,7 @@ interface Known {
 export function createConnectionFaults(log: FaultLog, nowMs: () => number = () => performance.now()): ConnectionFaults {
   const stores = new Map<StoreName, Map<string, Known>>();
   const hear = (store: StoreName, fault: unknown) => {
-    const { sentence, isRefusal } = explainConnection(store, fault);
+    const { message: sentence, isRefusal } = explainConnection(store, fault);
     const sentences = stores.get(store) ?? new Map<string, Known>();
     stores.set(store, sentences);
     const heardMs = nowMs();
@@ -53,8 +53,8 @@ export function createConnectionFaults(log: FaultLog, nowMs: () => number = () =
     known.faults = 0;
   };
   return {
-    of: (store) => (fault) => hear(store, fault),
-    forgetting: (store, holds) => async () => {
+    listenerOf: (store) => (fault) => hear(store, fault),
+    clearingOnSuccess: (store, holds) => async () => {
       const isUsable = await holds();
       // The times of the log stay: a store that comes and goes is logged no more often.
       if (isUsable) for (const known of stores.get(store)?.values() ?? []) known.heardMs = Number.NEGATIVE_INFINITY;
@@ -78,7 +78,7 @@ const WAIT_MIN_MS = 50;
 /** How long a client waits before it connects again. */
 export interface ReconnectPace {
   /** Call it with every fault of the connection. */
-  heard(fault: unknown): void;
+  failed(fault: unknown): void;
   /** Milliseconds before the attempt of this number, counted from 1 since the last success. */
   waitMs(attempt: number): number;
 }
@@ -91,7 +91,7 @@ export interface ReconnectPace {
 export function createReconnectPace(store: StoreName, awayMaxMs: number): ReconnectPace {
   let isRefused = false;
   return {
-    heard(fault) {
+    failed(fault) {
       ({ isRefusal: isRefused } = explainConnection(store, fault));
     },
     waitMs(attempt) {
@@ -138,7 +138,7 @@ export function createConnectGate(store: StoreName, nowMs: () => number = () => 
       refusals.set(address, refusal);
       // Others were on their way meanwhile: one wait is enough for all of them.
       if (nowMs() < refusal.untilMs) return;
-      refusal.pace.heard(fault);
+      refusal.pace.failed(fault);
       refusal.attempts++;
       refusal.fault = fault;
       refusal.untilMs = nowMs() + refusal.pace.waitMs(refusal.attempts);

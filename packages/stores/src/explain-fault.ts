@@ -3,7 +3,7 @@ export type StoreName = 'Kafka' | 'ClickHouse' | 'Redis' | 'the schema registry'
 
 export interface ConnectionFault {
   /** What failed and which setting to correct, for an operator; without secrets. */
-  readonly sentence: string;
+  readonly message: string;
   /** True when retrying is useless until somebody changes a setting or the store. */
   readonly isRefusal: boolean;
 }
@@ -162,9 +162,9 @@ function explainUnusable(store: StoreName, parts: readonly Part[]): string | nul
 export function explainConnection(store: StoreName, fault: unknown): ConnectionFault {
   const parts = partsOf(fault);
   const refusal = explainTls(store, parts) ?? explainLogin(store, parts);
-  if (refusal !== null) return { sentence: `${store} cannot be used: ${refusal}`, isRefusal: true };
+  if (refusal !== null) return { message: `${store} cannot be used: ${refusal}`, isRefusal: true };
   const unusable = explainUnusable(store, parts);
-  if (unusable !== null) return { sentence: unusable, isRefusal: true };
+  if (unusable !== null) return { message: unusable, isRefusal: true };
   const code = parts.findLast((part) => /^E[A-Z]+$/.test(part.code))?.code;
-  return { sentence: `${store} does not answer${code === undefined ? '' : ` (${code})`}`, isRefusal: false };
+  return { message: `${store} does not answer${code === undefined ? '' : ` (${code})`}`, isRefusal: false };
 }

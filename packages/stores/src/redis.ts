@@ -66,7 +66,7 @@ export function openRedis({ url, tls, onFault }: RedisClientOptions, limits: Red
   });
   // Without a listener ioredis prints every attempt to the console.
   redis.on('error', (fault) => {
-    pace.heard(fault);
+    pace.failed(fault);
     onFault?.(fault);
   });
   return {

@@ -69,7 +69,7 @@ function kindOf(code: number): FaultKind {
 }
 
 /** The server quotes what it could not read, and rows hold identities: the first line's words only. */
-export const toStoreWords = (text: string): string => text.split('\n', 1)[0]!.slice(0, 200);
+export const toErrorSummary = (text: string): string => text.split('\n', 1)[0]!.slice(0, 200);
 
 /** What a call of ClickHouse's client threw, as a fault. Node's codes of the network (`ECONNREFUSED`) and the client's own errors have no number: they pass. */
 export function toStoreFault(error: unknown): StoreFault {
@@ -80,5 +80,5 @@ export function toStoreFault(error: unknown): StoreFault {
   const code = isNumber ? field('type') || FINAL_CODES.get(number) || `code ${number}` : field('code') || 'network';
   const text = error instanceof Error ? error.message : String(error);
   const shown = isNumber ? `${number} ${code}` : code;
-  return new StoreFault(`ClickHouse ${shown}: ${toStoreWords(text)}`, { kind: kindOf(number), code });
+  return new StoreFault(`ClickHouse ${shown}: ${toErrorSummary(text)}`, { kind: kindOf(number), code });
 }

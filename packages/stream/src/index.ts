@@ -1,6 +1,6 @@
 export {
   type AtomicPublisher,
-  awaitDecided,
+  awaitStableBounds,
   type GroupOffsets,
   type GroupPartition,
   isTakenOver,
@@ -8,7 +8,7 @@ export {
   type LogReader,
   type LogSection,
   OpenTransactionFault,
-  type PlacedRecord,
+  type TransactionRecord,
 } from './log.ts';
 export { toPartition } from './murmur2.ts';
 export { toBlockToken } from './partitions/block.ts';
@@ -23,20 +23,20 @@ export {
 export { fromMark, isSameMark, parseMark } from './partitions/log-mark.ts';
 export {
   type Finding,
-  isAnswer,
+  isDecisionFor,
   type OffsetDecision,
   type ReplacedRange,
   toFindingText,
 } from './partitions/offset-decision.ts';
 export {
-  createNameNotes,
   createStoreCalls,
-  type NameNotes,
+  createTokenNotes,
   type StoreCalls,
   type StoreFoldingOptions,
   type StoreOnceOptions,
   storeFolding,
   storeOnce,
+  type TokenNotes,
   type TokenRows,
 } from './partitions/store-once.ts';
 export * from './ports.ts';

@@ -24,9 +24,9 @@ export interface LogSection {
 export interface LogReader {
   /**
    * In the order of partitions; empty when the topic does not exist.
-   * @param options.undecided the end of everything that is stored, records of open transactions included
+   * @param options.readUncommitted the end of everything that is stored, records of open transactions included
    */
-  bounds(topic: string, options?: { readonly undecided?: boolean }): Promise<LogBounds[]>;
+  bounds(topic: string, options?: { readonly readUncommitted?: boolean }): Promise<LogBounds[]>;
   /** Committed offsets of a group by partition; partitions without one are absent. */
   committed(groupId: string, topic: string): Promise<ReadonlyMap<number, number>>;
   /**
@@ -40,7 +40,7 @@ export interface LogReader {
 }
 
 /** A record to be published, with an optional partition. Without one its key decides. */
-export interface PlacedRecord {
+export interface TransactionRecord {
   readonly topic: string;
   readonly partition?: number;
   readonly key: Buffer | null;
@@ -58,7 +58,7 @@ export interface AtomicPublisher {
    * Resolves when it is decided that the records are published; readers see them milliseconds later.
    * @throws Error when the records are not published, or when that is unknown: look into the log before trying again
    */
-  publish(records: readonly PlacedRecord[]): Promise<void>;
+  publish(records: readonly TransactionRecord[]): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -78,7 +78,7 @@ export interface GroupPartition {
    * First offset at which a replaced log differs from the one that was read: records from here on were never read.
    * Found by leader epochs; null when that is not possible.
    */
-  readonly partsAt: number | null;
+  readonly divergesAt: number | null;
   /** The last decision about this partition, whether it was carried out yet or not. */
   readonly decision: OffsetDecision | null;
 }
@@ -99,8 +99,8 @@ export interface GroupOffsets {
 }
 
 /** Transactions last ten seconds at most, and brokers look for older ones every ten. */
-const OPEN_MAX_MS = 40_000;
-const LOOK_EVERY_MS = 50;
+const TRANSACTION_WAIT_MAX_MS = 40_000;
+const POLL_INTERVAL_MS = 50;
 
 /** A transaction of a topic did not end in time. Records behind its start cannot be read. */
 export class OpenTransactionFault extends Error {
@@ -114,24 +114,24 @@ export class OpenTransactionFault extends Error {
  * @returns an empty list when the topic does not exist
  * @throws OpenTransactionFault, or Error of the brokers
  */
-export async function awaitDecided(
+export async function awaitStableBounds(
   log: Pick<LogReader, 'bounds'>,
   topic: string,
   key?: Buffer,
 ): Promise<readonly LogBounds[]> {
-  const all = await log.bounds(topic, { undecided: true });
+  const all = await log.bounds(topic, { readUncommitted: true });
   const only = key === undefined ? null : toPartition(key, all.length);
   const ends = all.filter(({ partition }) => only === null || partition === only);
-  const untilMs = performance.now() + OPEN_MAX_MS;
+  const untilMs = performance.now() + TRANSACTION_WAIT_MAX_MS;
   for (;;) {
     const decided = new Map((await log.bounds(topic)).map(({ partition, end }) => [partition, end]));
     const open = ends.find(({ partition, end }) => (decided.get(partition) ?? 0) < end);
     if (open === undefined) return ends;
     if (performance.now() > untilMs)
       throw new OpenTransactionFault(
-        `a transaction on ${topic}/${open.partition} has been open for more than ${OPEN_MAX_MS / 1_000} s`,
+        `a transaction on ${topic}/${open.partition} has been open for more than ${TRANSACTION_WAIT_MAX_MS / 1_000} s`,
       );
-    await delay(LOOK_EVERY_MS);
+    await delay(POLL_INTERVAL_MS);
   }
 }
 

@@ -17,14 +17,14 @@ export interface OutgoingRecord {
 export type PublishedRecord = Omit<OutgoingRecord, 'value'> & { value: Buffer | null };
 
 /** The place of a record in the log. */
-export interface RecordPlace {
+export interface RecordMetadata {
   readonly partition: number;
   readonly offset: number;
   /** Epoch milliseconds by the log's own clock; null on a topic that keeps the producer's times. */
   readonly loggedAtMs: number | null;
 }
 
-export interface PlacedOptions {
+export interface SendForOffsetOptions {
   /**
    * No attempt to store the record begins after this time. For callers that have reported a failure by then, so that
    * the record does not overtake what was requested later. An attempt that has begun is waited for. Absent: the
@@ -48,7 +48,7 @@ export interface Producer {
    * @throws as `done` of `send`, and when the record is stored but the brokers no longer say where. Then the caller
    * publishes it again, which gives it a later place
    */
-  sendPlaced(record: PublishedRecord, options?: PlacedOptions): Promise<RecordPlace>;
+  sendForOffset(record: PublishedRecord, options?: SendForOffsetOptions): Promise<RecordMetadata>;
   /** True when the brokers acknowledged something recently, or answer a probe now. */
   ready(): Promise<boolean>;
   /** Waits for everything that was sent, within a bound, then disconnects. */
@@ -211,7 +211,7 @@ export interface Consumer {
    * Why partitions stand or make no progress, as sentences by `topic/partition`. Explains why the consumer is not
    * ready.
    */
-  hindrances(): ReadonlyMap<string, string>;
+  blockers(): ReadonlyMap<string, string>;
   /**
    * Records before the last known end of the log that are not done, by `topic/partition`, for the partitions assigned
    * here.
@@ -230,7 +230,7 @@ export interface AssignedPartition {
   /** The first offset that the log still has. */
   readonly logStart: number;
   /** True when an operator decided that reading goes on at `committed`, and nothing was committed after that. */
-  readonly isDecision: boolean;
+  readonly isOperatorDecision: boolean;
   /** Aborted when the partition is no longer assigned here. */
   readonly signal: AbortSignal;
   /**

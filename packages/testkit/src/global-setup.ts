@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process';
 import { rmSync } from 'node:fs';
 import { promisify } from 'node:util';
 import { applySql } from '@playline/infra/clickhouse';
-import { loadSecrets, placesOf, startStack, sweepStacks } from '@playline/infra/local';
+import { loadSecrets, stackPathsOf, startStack, sweepStacks } from '@playline/infra/local';
 import type { TestProject } from 'vitest/node';
 import { type DatabaseTarget, runStatement, toDatabaseName } from './clickhouse-target.ts';
 import { parentOfStacks, testStackFolder } from './stack-folder.ts';
@@ -74,7 +74,7 @@ export async function startLocalStores(): Promise<{
   template: DatabaseTarget;
   stop(): Promise<void>;
 }> {
-  await sweepStacks(placesOf, parentOfStacks());
+  await sweepStacks(stackPathsOf, parentOfStacks());
   const directory = testStackFolder('run');
   const remove = () => rmSync(directory, { recursive: true, force: true });
   const say = (line: string) => console.error(`stores: ${line}`);
@@ -90,7 +90,7 @@ export async function startLocalStores(): Promise<{
   });
   const { kafka, redis, clickhouse, registry } = stack.file;
   const { url, user, password } = clickhouse;
-  const { portalPassword, viewsPassword } = loadSecrets(placesOf(directory));
+  const { portalPassword, viewsPassword } = loadSecrets(stackPathsOf(directory));
   return {
     stores: { kafka, redis, clickhouse: { url, user, password }, portalPassword, viewsPassword, registry },
     template,

@@ -2,7 +2,7 @@ import { randomBytes, randomUUID } from 'node:crypto';
 import { type MessageRecord, ZERO_KEY } from '@playline/contracts';
 
 /** Any moment that is not the present one. */
-const THEN_MS = 1_790_000_000_000;
+const RECEIVED_MS = 1_790_000_000_000;
 /** Each holds its own name, so that a row shows a column that took another's. */
 const TEXTS = (
   'anonymousId userId identityType fromId fromType toId toType deviceId sessionId surface consentLevel library ' +
@@ -17,8 +17,8 @@ export function messageRecordOf(eventName: string, changes: Partial<MessageRecor
     environmentId: 'test-log',
     type: 'track',
     eventName,
-    eventTime: THEN_MS,
-    receivedAt: THEN_MS,
+    eventTime: RECEIVED_MS,
+    receivedAt: RECEIVED_MS,
     messageId: randomBytes(16),
     identityKey: ZERO_KEY,
     anonymousKey: ZERO_KEY,

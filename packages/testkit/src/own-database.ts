@@ -30,7 +30,7 @@ export async function openOwnDatabase(stores: Stores = testStores()): Promise<Ow
 }
 
 /** An object of a database, and the statement that makes it as it is now. */
-interface Made {
+interface CreatedObject {
   readonly name: string;
   readonly statement: string;
 }
@@ -49,17 +49,17 @@ async function copyTables(template: DatabaseTarget, target: DatabaseTarget): Pro
   await copyRows(template, target);
 }
 
-async function readObjects(template: DatabaseTarget): Promise<Made[]> {
+async function readObjects(template: DatabaseTarget): Promise<CreatedObject[]> {
   const lines = await runStatement(
     template,
     `SELECT name, create_table_query AS statement FROM system.tables
      WHERE database = currentDatabase() FORMAT JSONEachRow`,
   );
-  return lines.split('\n').map((line) => JSON.parse(line) as Made);
+  return lines.split('\n').map((line) => JSON.parse(line) as CreatedObject);
 }
 
 /** Objects of one layer name only objects of the layers before. ClickHouse writes every name with its database. */
-function toLayers(objects: readonly Made[], database: string): Made[][] {
+function toLayers(objects: readonly CreatedObject[], database: string): CreatedObject[][] {
   const names = new Set(objects.map(({ name }) => name));
   const needs = new Map(
     objects.map(({ name, statement }) => {
@@ -67,7 +67,7 @@ function toLayers(objects: readonly Made[], database: string): Made[][] {
       return [name, new Set(named.filter((of) => of !== name && names.has(of)))];
     }),
   );
-  const layers: Made[][] = [];
+  const layers: CreatedObject[][] = [];
   for (let left = [...objects]; left.length > 0; ) {
     const isLeft = new Set(left.map(({ name }) => name));
     const layer = left.filter(({ name }) => ![...needs.get(name)!].some((of) => isLeft.has(of)));

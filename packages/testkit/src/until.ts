@@ -34,11 +34,11 @@ export async function until<T>(
     // The last look is at the deadline, whatever the pauses before it.
     await delay(Math.min(pauseMs, deadlineMs - waitedMs));
   }
-  throw new Error(`not within ${deadlineMs} ms: ${what}${fault === null ? '' : ` (${toWords(fault)})`}`);
+  throw new Error(`not within ${deadlineMs} ms: ${what}${fault === null ? '' : ` (${toText(fault)})`}`);
 }
 
 /** `fetch` and others put the reason into the cause: without it a refused connection and a bad port read alike. */
-function toWords(fault: unknown): string {
+function toText(fault: unknown): string {
   const cause = fault instanceof Error ? fault.cause : undefined;
-  return cause === undefined ? String(fault) : `${fault}: ${toWords(cause)}`;
+  return cause === undefined ? String(fault) : `${fault}: ${toText(cause)}`;
 }

@@ -21,7 +21,7 @@ export interface Wire {
 }
 
 /** Tells whether words have passed, be it in two pieces. */
-function createSight() {
+function createTracker() {
   let passed = '';
   return (bytes: Buffer, words: string): boolean => {
     passed = passed.slice(-words.length) + bytes.toString('latin1');
@@ -46,7 +46,7 @@ export async function openWire(target: number): Promise<Wire> {
         sockets.delete(socket);
       });
     }
-    const sees = createSight();
+    const sees = createTracker();
     near.on('data', (bytes) => {
       if (awaited !== null && sees(bytes, awaited)) [mode, awaited] = ['mute', null];
       if (mode !== 'hangs') far.write(bytes);

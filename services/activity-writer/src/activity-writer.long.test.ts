@@ -77,7 +77,7 @@ describe('the activity writer as a process', () => {
     await real.redis.client.del('chain:watermark');
     await movedFrom(second);
     const metrics = await (await fetch(`${writer.admin}/metrics`)).text();
-    expect(metrics).toMatch(/activity_writer_ticks_total\{outcome="sent".*\} [1-9]/);
+    expect(metrics).toMatch(/playline_activity_writer_ticks_total\{outcome="sent".*\} [1-9]/);
     expect(metrics).not.toMatch(/outcome="failed"/);
     expect(await writer.stop('SIGTERM')).toBe(0);
   }, 60_000);
@@ -180,7 +180,7 @@ describe('the activity writer as a process', () => {
     const chain = CHAINS[3]!;
     const writer = await real.start();
     const kafka = await openTransaction(real, [toActivity(activityOf(300_001, { chain }))]);
-    const { offset } = await real.producer.sendPlaced(toActivity(activityOf(300_002, { chain })));
+    const { offset } = await real.producer.sendForOffset(toActivity(activityOf(300_002, { chain })));
     const before = await real.watermarks.read(partitionOf(chain));
     await until('the other partition is known further', async () => {
       const other = await real.watermarks.read(1 - partitionOf(chain));

@@ -21,7 +21,7 @@ import type { Consumer } from '@playline/stream';
 import {
   createSchemaRegistry,
   openBlockConsumer,
-  openLetterCount,
+  openDeadLetterCount,
   openLogReader,
   openProducer,
 } from '@playline/stream/kafka';
@@ -37,8 +37,8 @@ const config = parseConfig(configSchema, process.env);
 const logger = createLogger({ service: SERVICE, level: config.LOG_LEVEL });
 const metrics = createMetrics(SERVICE);
 const faults = createConnectionFaults(logger);
-const kafka = { ...toKafka(config, logger), onFault: faults.of('Kafka') };
-const registry = { ...toRegistry(config), onFault: faults.of('the schema registry') };
+const kafka = { ...toKafka(config, logger), onFault: faults.listenerOf('Kafka') };
+const registry = { ...toRegistry(config), onFault: faults.listenerOf('the schema registry') };
 const topic = config.TOPIC_PREFIX + TOPICS.activities.name;
 const limits = toBlockLimits(config);
 
@@ -53,8 +53,8 @@ await runService(logger, async (use) => {
   );
   const ready = {
     consumer: () => consumer?.ready() ?? false,
-    store: faults.forgetting('ClickHouse', () => store.ready()),
-    watermarks: faults.forgetting('Redis', () => watermarks.ready()),
+    store: faults.clearingOnSuccess('ClickHouse', () => store.ready()),
+    watermarks: faults.clearingOnSuccess('Redis', () => watermarks.ready()),
   };
   const log = await use('log', () => openLogReader({ ...kafka, clientId: SERVICE }));
   const schemaOf = createSchemaRegistry(registry).schemaOf;
@@ -66,7 +66,7 @@ await runService(logger, async (use) => {
     openMintStates({ view: mintView, isBehind, log, schemaOf, topicPrefix, logger, metrics }),
   );
   const degraded = { ticks: () => ticks.working, mintStates: () => states.working };
-  const hindrances = () => Object.fromEntries(consumer?.hindrances() ?? []);
+  const hindrances = () => Object.fromEntries(consumer?.blockers() ?? []);
   const reasons = () => ({ ...faults.reasons(), ...ticks.reasons(), ...states.reasons(), ...hindrances() });
   await use('admin listener', () =>
     openAdminServer({ host: config.ADMIN_HOST, port: config.ADMIN_PORT, ready, degraded, reasons, metrics }),
@@ -78,12 +78,12 @@ await runService(logger, async (use) => {
     schemaOf,
     deadLetters: producer,
     partitionOf: createChainPartitions(log, topic),
-    onTaken: ticks.taken,
+    onRecordRead: ticks.recordRead,
     onMint: states.wake,
     metrics,
     topicPrefix,
   });
-  await use('letter count', () => openLetterCount({ ...kafka, topics, metrics }));
+  await use('letter count', () => openDeadLetterCount({ ...kafka, topics, metrics }));
   const { CONSUMER_GROUP: groupId, SESSION_TIMEOUT_MS: sessionTimeoutMs } = config;
   consumer = await use('consumer', () =>
     openBlockConsumer({
@@ -101,8 +101,8 @@ await runService(logger, async (use) => {
 });
 
 async function openStores(use: Use) {
-  const clickhouse = { ...toClickHouse(config), onFault: faults.of('ClickHouse') };
-  const redis = { ...toRedis(config), onFault: faults.of('Redis') };
+  const clickhouse = { ...toClickHouse(config), onFault: faults.listenerOf('ClickHouse') };
+  const redis = { ...toRedis(config), onFault: faults.listenerOf('Redis') };
   return {
     store: await use('activity store', () => openActivityStore(clickhouse)),
     watermarks: await use('watermarks', () => openRedisWatermarks(redis)),

@@ -23,14 +23,14 @@ describe('the logs of mints', () => {
     };
     const standing = () => {
       questions++;
-      return view.standing();
+      return view.progress();
     };
     states = openMintStates({
-      view: { ...view, standing },
+      view: { ...view, progress: standing },
       isBehind: () => isBehind,
       schemaOf: async () => null,
       topicPrefix: '',
-      paces: { lookMs: 5, askMs: 5, restMs },
+      intervals: { pollMs: 5, checkMs: 5, restMs },
       log: { bounds, read: async function* () {} },
       logger: createLogger({ service: 'test', level: 'fatal' }),
       metrics: createMetrics('test'),
@@ -81,7 +81,7 @@ describe('the logs of mints', () => {
     mints.restart({ isEmptied: true });
     await until('a look', () => looks === 2);
     await until('a whole view', async () => {
-      const { run, completeIn } = await mints.view.standing();
+      const { run, completeIn } = await mints.view.progress();
       return completeIn === run;
     });
   });

@@ -3,20 +3,20 @@ import type { Closable, Logger, Metrics } from '@playline/runtime';
 import { pause } from '@playline/stores';
 
 /** Least time between two readings of the logs: states are shown later by at most this. */
-const LOOK_MS = 250;
+const POLL_MS = 250;
 /** How often Redis is asked at rest whether it was started anew. */
-const ASK_MS = 500;
+const CHECK_MS = 500;
 /** The logs are read this often even when nothing says that they have more. */
 const REST_MS = 15_000;
 
-export interface MintStatesParts extends MintLogsParts {
+export interface MintStatesOptions extends MintLogsParts {
   readonly view: MintView;
   /** True while this process has records of these logs left to consume; consuming one calls `wake`. */
   readonly isBehind: () => boolean;
   readonly logger: Logger;
   readonly metrics: Metrics;
   /** Only for tests: shorter intervals. */
-  readonly paces?: { readonly lookMs: number; readonly askMs: number; readonly restMs: number };
+  readonly intervals?: { readonly pollMs: number; readonly checkMs: number; readonly restMs: number };
 }
 
 export interface MintStates extends Closable {
@@ -32,9 +32,16 @@ export interface MintStates extends Closable {
  * Copies the latest state of each mint request from the logs to Redis, also after restarts of either. The view stores
  * how far it has read the logs, so several processes may do this at once.
  */
-export function openMintStates({ view, isBehind, logger, metrics, ...parts }: MintStatesParts): MintStates {
-  const { lookMs, askMs, restMs } = parts.paces ?? { lookMs: LOOK_MS, askMs: ASK_MS, restMs: REST_MS };
-  const total = metrics.counter('activity_writer_mint_states_total', 'States of mint requests brought into Redis');
+export function openMintStates({ view, isBehind, logger, metrics, ...parts }: MintStatesOptions): MintStates {
+  const {
+    pollMs: lookMs,
+    checkMs: askMs,
+    restMs,
+  } = parts.intervals ?? { pollMs: POLL_MS, checkMs: CHECK_MS, restMs: REST_MS };
+  const total = metrics.counter(
+    'playline_activity_writer_mint_states_total',
+    'States of mint requests brought into Redis',
+  );
   const logs = createMintLogs(parts);
   let why: string | null = null;
   const look = async () => {
@@ -82,6 +89,6 @@ export function openMintStates({ view, isBehind, logger, metrics, ...parts }: Mi
 }
 
 async function isWhole(view: MintView): Promise<boolean> {
-  const { run, completeIn } = await view.standing();
+  const { run, completeIn } = await view.progress();
   return completeIn === run;
 }

@@ -39,7 +39,7 @@ describe('the pipeline of the activity writer', () => {
       [times[1], 1],
     ]);
     expect(await world.watermarks.read(HOME)).toBe(times[1]);
-    expect(await world.store.activities.standing([world.activities()[0]!.id])).toHaveProperty('size', 1);
+    expect(await world.store.activities.constantsOf([world.activities()[0]!.id])).toHaveProperty('size', 1);
   });
 
   it('gives times above the watermark and the block before, whatever the clock of the broker says', async () => {

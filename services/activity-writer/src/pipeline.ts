@@ -65,7 +65,7 @@ export interface PipelineOptions {
   /** The partition of the topic of activities that a chain's key gives. @throws RetryableFault */
   readonly partitionOf: (chain: string) => Promise<number>;
   /** Called for every record of activities that is read, except ticks. */
-  readonly onTaken: (partition: number) => void;
+  readonly onRecordRead: (partition: number) => void;
   /** Called for every mint request, and every state of one, that is read. */
   readonly onMint: () => void;
   readonly metrics: Metrics;
@@ -86,23 +86,23 @@ export interface Pipeline {
  */
 export function createPipeline(options: PipelineOptions): Pipeline {
   const { store, watermarks, schemaOf, deadLetters, partitionOf, metrics, topicPrefix } = options;
-  const calls = createStoreCalls(metrics, 'activity_writer');
+  const calls = createStoreCalls(metrics);
   const writerMetrics = createWriterMetrics(metrics);
-  const publishLetters = createPublishLetters(deadLetters, writerMetrics.countRefused);
+  const publishLetters = createPublishDeadLetters(deadLetters, writerMetrics.countRefused);
   const writeActivities = createWriteActivities({ store, calls });
   const publishWatermark = createPublishWatermark(watermarks, writerMetrics.setWatermark);
   const activities: TimedBlockOptions<ActivityRow> = {
     readRow: createReadRow({ codec: activityCodec, schemaOf, toRow: toActivityRow }),
     isTick,
     readWatermark: createReadWatermark(watermarks),
-    storedOffsets: (rows) => calls.ask('activities', () => store.storedOffsets(rows)),
+    storedOffsets: (rows) => calls.query('activities', () => store.storedOffsets(rows)),
     refuse: createRefuseUpdates({ store, calls, partitionOf }),
-    publishLetters,
+    publishDeadLetters: publishLetters,
     write: async (rows) => {
       await writeActivities(rows);
       await publishWatermark(rows.block.partition, rows.end);
     },
-    onTaken: options.onTaken,
+    onRecordRead: options.onRecordRead,
   };
   const tokens: TimedBlockOptions<TokenRow> = {
     ...createPlainBlocks(publishLetters),
@@ -132,11 +132,11 @@ export function createPipeline(options: PipelineOptions): Pipeline {
 /** Metrics of this service only; the stream counts records, blocks, lag and calls of the store. */
 function createWriterMetrics(metrics: Metrics) {
   const refusedTotal = metrics.counter(
-    'activity_writer_refused_total',
+    'playline_activity_writer_refused_total',
     'Records that became dead letters when their block was written',
   );
   const watermark = metrics.gauge(
-    'activity_writer_watermark_seconds',
+    'playline_activity_writer_watermark_timestamp_seconds',
     'Up to where a partition is known, seconds since the epoch',
     ['partition'],
   );
@@ -151,7 +151,7 @@ function createWriterMetrics(metrics: Metrics) {
  * They name the step `write`; those of the stream itself name `transform`.
  * @param onRefused called with their number once they are acknowledged
  */
-function createPublishLetters(producer: Producer, onRefused: (count: number) => void) {
+function createPublishDeadLetters(producer: Producer, onRefused: (count: number) => void) {
   return async (letters: readonly DeadLetter[]): Promise<void> => {
     try {
       await sendDeadLetters(producer, letters, 'write');
@@ -204,7 +204,7 @@ function createWriteActivities({ store, calls }: { store: ActivityStore; calls: 
    * they may be missing.
    */
   const withStanding = async ({ rows, block, after, end }: TimedRows<ActivityRow>): Promise<readonly ActivityRow[]> => {
-    const standing = await calls.ask('activities', () => store.standingBetween(block.partition, after, end));
+    const standing = await calls.query('activities', () => store.rowsBetween(block.partition, after, end));
     const all = new Map([...standing, ...rows].map((row) => [`${row.chain} ${row.updatedAt} ${row.id}`, row]));
     return [...all.values()].toSorted((a, b) => a.updatedAt - b.updatedAt);
   };
@@ -228,7 +228,8 @@ function createWriteActivities({ store, calls }: { store: ActivityStore; calls: 
           offsetOf: (row) => rows[row]!.offset,
           partOf: (row) => partOfActivity(rows[row]!),
           insert: createInsert('activities', rows),
-          storedOffsets: (asked) => calls.ask('activities', () => store.storedOffsets(asked.map((row) => rows[row]!))),
+          storedOffsets: (asked) =>
+            calls.query('activities', () => store.storedOffsets(asked.map((row) => rows[row]!))),
         },
       });
     const storeFolded = (table: 'activity_ids' | 'activity_feeds', of: readonly (ActivityRow | Supersession)[]) =>
@@ -242,7 +243,7 @@ function createWriteActivities({ store, calls }: { store: ActivityStore; calls: 
     const all = given.isRecovered ? await withStanding(given) : rows;
     await storeFolded('activity_ids', all);
     const supersessions = await findSupersessions(all, (...asked) =>
-      calls.ask('activity_ids', () => store.lastBefore(...asked)),
+      calls.query('activity_ids', () => store.lastBefore(...asked)),
     );
     await storeFolded('activity_feeds', [...all, ...supersessions]);
   };
@@ -252,20 +253,20 @@ function createWriteActivities({ store, calls }: { store: ActivityStore; calls: 
 interface PlainBlocks
   extends Pick<
     TimedBlockOptions<unknown>,
-    'isTick' | 'readWatermark' | 'storedOffsets' | 'publishLetters' | 'onTaken'
+    'isTick' | 'readWatermark' | 'storedOffsets' | 'publishDeadLetters' | 'onRecordRead'
   > {
   readonly refuse: (rows: readonly unknown[]) => Promise<readonly never[]>;
 }
 
 /** Options of blocks that refuse no row, read no watermark, and do not depend on which rows are stored. */
-function createPlainBlocks(publishLetters: PlainBlocks['publishLetters']): PlainBlocks {
+function createPlainBlocks(publishLetters: PlainBlocks['publishDeadLetters']): PlainBlocks {
   return {
     isTick: () => false,
     readWatermark: async () => 0,
     storedOffsets: async () => new Set(),
     refuse: async () => [],
-    publishLetters,
-    onTaken: () => {},
+    publishDeadLetters: publishLetters,
+    onRecordRead: () => {},
   };
 }
 

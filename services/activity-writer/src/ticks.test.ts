@@ -1,5 +1,5 @@
 import { createMetrics } from '@playline/runtime';
-import type { PublishedRecord, RecordPlace } from '@playline/stream';
+import type { PublishedRecord, RecordMetadata } from '@playline/stream';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { createSendTick, isTick } from './steps/send-tick.ts';
 import { openTicks, type Ticks } from './ticks.ts';
@@ -15,7 +15,7 @@ describe('ticks for idle partitions', () => {
   /** Watermarks in Redis, by partition; a missing one was never published. */
   const watermarks = new Map<number, number>();
   let isRedisAway = false;
-  const sendPlaced = async (record: PublishedRecord): Promise<RecordPlace> => {
+  const sendPlaced = async (record: PublishedRecord): Promise<RecordMetadata> => {
     sent.push(record);
     return { partition: record.partition ?? -1, offset: 0, loggedAtMs };
   };
@@ -30,7 +30,7 @@ describe('ticks for idle partitions', () => {
     ticks = openTicks({
       topic: TOPIC,
       lag: () => new Map([...[...lag].map(([name, count]) => [`${TOPIC}/${name}`, count] as const), ['tokens/9', 0]]),
-      sendTick: createSendTick({ sendPlaced }, TOPIC),
+      sendTick: createSendTick({ sendForOffset: sendPlaced }, TOPIC),
       readWatermark: async (partition) => {
         if (isRedisAway) throw new Error('away');
         return watermarks.get(partition) ?? null;
@@ -45,13 +45,13 @@ describe('ticks for idle partitions', () => {
 
   it('go only to a partition where nothing came for a second and nothing waits', async () => {
     for (const partition of [0, 1, 2]) lag.set(partition, partition === 2 ? 1 : 0);
-    ticks.taken(0);
+    ticks.recordRead(0);
     await vi.advanceTimersByTimeAsync(250);
     expect(partitions()).toEqual([1]);
     await vi.advanceTimersByTimeAsync(750);
     expect(partitions()).toEqual([0]);
     lag.set(2, 0);
-    ticks.taken(1);
+    ticks.recordRead(1);
     await vi.advanceTimersByTimeAsync(250);
     expect(partitions()).toEqual([2]);
     lag.clear();
@@ -61,14 +61,14 @@ describe('ticks for idle partitions', () => {
 
   it('come ever more seldom while nothing else does, at most 64 s apart, and a second after any record', async () => {
     lag.set(0, 0);
-    ticks.taken(0);
+    ticks.recordRead(0);
     const atS: number[] = [];
     for (let s = 1; s <= 255; s++) {
       await vi.advanceTimersByTimeAsync(1_000);
       if (partitions().length > 0) atS.push(s);
     }
     expect(atS).toEqual([1, 3, 7, 15, 31, 63, 127, 191, 255]);
-    ticks.taken(0);
+    ticks.recordRead(0);
     await vi.advanceTimersByTimeAsync(750);
     expect(partitions()).toEqual([]);
     await vi.advanceTimersByTimeAsync(250);
@@ -79,7 +79,7 @@ describe('ticks for idle partitions', () => {
     const atMs = new Map<number, number[]>();
     for (const partition of [0, 1, 2, 3]) {
       lag.set(partition, 0);
-      ticks.taken(partition);
+      ticks.recordRead(partition);
       await vi.advanceTimersByTimeAsync(700);
     }
     for (let at = 0; at < 960; at++) {

@@ -6,9 +6,9 @@ export const IDLE_MS = 1_000;
 /** While nothing comes but ticks, each waits twice as long as the one before, up to this. */
 export const IDLE_MAX_MS = 64_000;
 /** How often partitions are checked. */
-const LOOK_MS = 250;
+const CHECK_MS = 250;
 /** The same while all of them are at rest. It is also how often the watermarks of the last ticks are looked for in Redis. */
-const REST_LOOK_MS = 1_000;
+const REST_CHECK_MS = 1_000;
 
 interface Quiet {
   /** When a record came or a tick was sent last; by `performance.now`. */
@@ -22,17 +22,17 @@ export class IdlePartitions {
   readonly #quiet = new Map<number, Quiet>();
 
   /** A record came, or the last tick failed: the next one is due in a second. */
-  taken(partition: number, nowMs: number): void {
+  recordRead(partition: number, nowMs: number): void {
     this.#quiet.set(partition, { sinceMs: nowMs, waitMs: IDLE_MS });
   }
 
-  ticked(partition: number, nowMs: number): void {
+  tickSent(partition: number, nowMs: number): void {
     const before = this.#quiet.get(partition)?.waitMs ?? IDLE_MS / 2;
     this.#quiet.set(partition, { sinceMs: nowMs, waitMs: Math.min(2 * before, IDLE_MAX_MS) });
   }
 
   /** True when none of `current` gets its next tick soon, unless a record comes or a watermark is lost. */
-  areAtRest(current: readonly number[]): boolean {
+  areIdle(current: readonly number[]): boolean {
     return current.length > 0 && current.every((partition) => this.#isAtRest(partition));
   }
 
@@ -77,7 +77,7 @@ function createLookForLost(readWatermark: TicksOptions['readWatermark'], onLost:
   const isLost = createIsLost(readWatermark);
   let lookedMs = performance.now();
   return async (partitions: readonly number[]): Promise<void> => {
-    if (performance.now() - lookedMs < REST_LOOK_MS) return;
+    if (performance.now() - lookedMs < REST_CHECK_MS) return;
     lookedMs = performance.now();
     const lost = await Promise.all(partitions.map(isLost));
     for (const [at, partition] of partitions.entries()) if (lost[at]) onLost(partition);
@@ -97,7 +97,7 @@ export interface TicksOptions {
 
 export interface Ticks extends Closable {
   /** A record that is no tick was read from a partition. */
-  taken(partition: number): void;
+  recordRead(partition: number): void;
   /** False when the last tick could not be sent: the watermarks of idle partitions do not move. */
   readonly working: boolean;
   /** Why it could not. */
@@ -109,7 +109,7 @@ export interface Ticks extends Closable {
  * watermark was lost. A tick that fails is sent again a second later.
  */
 export function openTicks({ topic, lag, sendTick, readWatermark, logger, metrics }: TicksOptions): Ticks {
-  const ticksTotal = metrics.counter('activity_writer_ticks_total', 'Ticks for idle partitions', ['outcome']);
+  const ticksTotal = metrics.counter('playline_activity_writer_ticks_total', 'Ticks for idle partitions', ['outcome']);
   const idle = new IdlePartitions();
   const underWay = new Set<Promise<void>>();
   let why: string | null = null;
@@ -120,7 +120,7 @@ export function openTicks({ topic, lag, sendTick, readWatermark, logger, metrics
       why = null;
     } catch (error) {
       ticksTotal.inc({ outcome: 'failed' });
-      idle.taken(partition, performance.now());
+      idle.recordRead(partition, performance.now());
       if (why === null) logger?.warn({ error, topic, partition }, 'an idle partition gets no tick');
       why = `idle partitions get no ticks: ${error instanceof Error ? error.message : String(error)}`;
     }
@@ -136,15 +136,15 @@ export function openTicks({ topic, lag, sendTick, readWatermark, logger, metrics
   });
   const pace = openPace(() => {
     for (const partition of idle.due(current(), performance.now())) {
-      idle.ticked(partition, performance.now());
+      idle.tickSent(partition, performance.now());
       keep(send(partition));
     }
     keep(lookForLost(current()));
-    return idle.areAtRest(current()) ? REST_LOOK_MS : LOOK_MS;
+    return idle.areIdle(current()) ? REST_CHECK_MS : CHECK_MS;
   });
   return {
-    taken: (partition) => {
-      idle.taken(partition, performance.now());
+    recordRead: (partition) => {
+      idle.recordRead(partition, performance.now());
       pace.hasten();
     },
     get working() {
@@ -160,12 +160,12 @@ export function openTicks({ topic, lag, sendTick, readWatermark, logger, metrics
 
 /** Calls `look`, which returns when it wants to be called next. `hasten` makes a call that is far off come soon. */
 function openPace(look: () => number): { hasten(): void; close(): void } {
-  let timer = setTimeout(run, LOOK_MS);
+  let timer = setTimeout(run, CHECK_MS);
   let isSlow = false;
   let isClosed = false;
   function run() {
     const waitMs = look();
-    isSlow = waitMs > LOOK_MS;
+    isSlow = waitMs > CHECK_MS;
     timer = setTimeout(run, waitMs);
   }
   return {
@@ -173,7 +173,7 @@ function openPace(look: () => number): { hasten(): void; close(): void } {
       if (!isSlow || isClosed) return;
       clearTimeout(timer);
       isSlow = false;
-      timer = setTimeout(run, LOOK_MS);
+      timer = setTimeout(run, CHECK_MS);
     },
     close: () => {
       isClosed = true;

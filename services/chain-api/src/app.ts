@@ -20,7 +20,7 @@ import type { HorizonOf } from './horizons.ts';
 import { type ChainApiMetrics, timeReads } from './metrics.ts';
 import { createAuthorise } from './minting/authorise.ts';
 import type { Collections } from './minting/collections.ts';
-import type { createIsLogKnown, MintTopics } from './minting/publish.ts';
+import type { createIsLogApplied, MintTopics } from './minting/publish.ts';
 import { createWithBody } from './minting/read-request-body.ts';
 import { createHistoryRead } from './routes/activity-history/handler.ts';
 import { createChainRoute } from './routes/chain-route.ts';
@@ -100,7 +100,7 @@ export function createChainApiApp({ config, metrics, logger, ...parts }: ChainAp
       ...docs,
     ],
     link: (code) => config.PUBLIC_URL + errorPath(code),
-    onAnswer: (_exchange, status) => metrics.onAnswer(status),
+    onAnswer: metrics.onAnswer,
     onFault: createFaultLog({ logger }),
   });
 }
@@ -113,7 +113,7 @@ export interface MintingParts {
   readonly reader: Pick<MintReader, 'readPage' | 'readOne'>;
   readonly cursors: MintCursors;
   readonly topics: MintTopics;
-  readonly isLogKnown: ReturnType<typeof createIsLogKnown>;
+  readonly isLogApplied: ReturnType<typeof createIsLogApplied>;
 }
 
 type MintingSettings = Pick<
@@ -135,7 +135,7 @@ function createMintingRoutes(
   parts: MintingParts,
   before: Omit<CollectionRouteParts, 'collections'>,
 ): readonly Route[] {
-  const { claims, quotas, reader, cursors, topics, collections, isLogKnown } = parts;
+  const { claims, quotas, reader, cursors, topics, collections, isLogApplied: isLogKnown } = parts;
   const mintPolicy: QuotaPolicy = {
     kind: 'mint',
     perSecond: settings.MINTS_PER_MINUTE / MINUTE_S,
@@ -153,7 +153,7 @@ function createMintingRoutes(
     quotas,
     policy: mintPolicy,
     publish: topics.publishRequests,
-    isLogKnown,
+    isLogApplied: isLogKnown,
   });
   const deadlineMs = settings.READ_DEADLINE_MS;
   const operations = [

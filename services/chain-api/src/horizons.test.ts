@@ -113,7 +113,7 @@ describe('the horizon of a partition', () => {
   it('is not known while no watermark was published', async () => {
     const { world, horizons } = setUp();
     expect(await horizons.of(1)).toBeNull();
-    expect(horizons.known(1)).toBeNull();
+    expect(horizons.last(1)).toBeNull();
     await world.stored.publish(1, 1000);
     expect(await horizons.of(1)).toBe(1001);
   });

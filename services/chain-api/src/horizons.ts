@@ -18,7 +18,7 @@ export interface HorizonParts {
 export interface Horizons {
   readonly of: HorizonOf;
   /** The last watermark that was read, in epoch microseconds; null before the first. */
-  known(partition: number): number | null;
+  last(partition: number): number | null;
 }
 
 /** A healthy answer takes a millisecond, and a request waits for it. */
@@ -28,7 +28,7 @@ const READ_MAX_MS = 250;
  * asking Redis was one eighth of the cost of a page. A lone reader gets the latest watermark, and so does a reader that
  * reaches the end of the history.
  */
-const COMPANY_AGE_MAX_MS = 50;
+const SHARED_AGE_MAX_MS = 50;
 
 /**
  * Builds the limit of pages. Rows below a watermark are complete for ever, so the last watermark stays valid when none
@@ -53,7 +53,7 @@ export function createHorizons({ watermarks, onFault }: HorizonParts): Horizons 
       const watermark = known.get(partition);
       return watermark === undefined ? null : toHorizon(watermark);
     },
-    known: (partition) => known.get(partition) ?? null,
+    last: (partition) => known.get(partition) ?? null,
   };
 }
 
@@ -82,7 +82,7 @@ function createSharedReads(read: Watermarks['read']): ReadShared {
   };
   return (partition, hasCompany) => {
     const last = lastOf.get(partition);
-    if (hasCompany && last !== undefined && performance.now() - last.begunAtMs < COMPANY_AGE_MAX_MS)
+    if (hasCompany && last !== undefined && performance.now() - last.begunAtMs < SHARED_AGE_MAX_MS)
       return last.watermark;
     const known = next.get(partition);
     if (known !== undefined) return known;

@@ -71,10 +71,14 @@ describe('the chain API on real stores', () => {
     await opened.get(HISTORY);
     await opened.get(TOKEN);
     const text = await (await fetch(`${opened.adminUrl}/metrics`)).text();
-    expect(text).toContain('chain_api_requests_total{status="200",service="chain-api"} 2');
-    expect(text).toContain('chain_api_read_seconds_count{service="chain-api",operation="activity-history"} 1');
-    expect(text).toContain('chain_api_read_seconds_count{service="chain-api",operation="token"} 1');
-    expect(text).toMatch(/chain_api_horizon_timestamp_seconds\{chain="demo-chain",service="chain-api"\} 17\d{8}/);
+    expect(text.match(/^playline_http_request_duration_seconds_count.*status="200"\} 1$/gm)).toHaveLength(2);
+    expect(text).toContain(
+      'playline_chain_api_read_duration_seconds_count{service="chain-api",operation="activity-history"} 1',
+    );
+    expect(text).toContain('playline_chain_api_read_duration_seconds_count{service="chain-api",operation="token"} 1');
+    expect(text).toMatch(
+      /playline_chain_api_horizon_timestamp_seconds\{chain="demo-chain",service="chain-api"\} 17\d{8}/,
+    );
   });
 
   it('drains on SIGTERM under load: every accepted call is answered, and it ends with 0', async () => {

@@ -37,7 +37,7 @@ import { configSchema } from './config.ts';
 import { createDegraded, createHorizons, createReadiness } from './horizons.ts';
 import { createChainApiMetrics, showHorizons } from './metrics.ts';
 import { createCollections } from './minting/collections.ts';
-import { createIsLogKnown, createMintTopics, mintTopicNames } from './minting/publish.ts';
+import { createIsLogApplied, createMintTopics, mintTopicNames } from './minting/publish.ts';
 
 const SERVICE = 'chain-api';
 const config = parseConfig(configSchema, process.env);
@@ -45,22 +45,25 @@ const logger = createLogger({ service: SERVICE, level: config.LOG_LEVEL });
 const registry = createMetrics(SERVICE);
 const metrics = createChainApiMetrics(registry);
 const faults = createConnectionFaults(logger);
-const redis = { ...toRedis(config), onFault: faults.of('Redis'), sharing: new RedisSharing() };
-const clickhouse = { ...toClickHouse(config), onFault: faults.of('ClickHouse') };
-const kafka = { ...toKafka(config, logger), onFault: faults.of('Kafka'), clientId: SERVICE };
+const redis = { ...toRedis(config), onFault: faults.listenerOf('Redis'), sharing: new RedisSharing() };
+const clickhouse = { ...toClickHouse(config), onFault: faults.listenerOf('ClickHouse') };
+const kafka = { ...toKafka(config, logger), onFault: faults.listenerOf('Kafka'), clientId: SERVICE };
 const chains = toChains(config.CHAINS, config.ACTIVITY_PARTITIONS);
 
 await runService(logger, async (use) => {
   const opened = await use('chain store', () => openChainStore(clickhouse));
-  const store = { ...opened, ready: faults.forgetting('ClickHouse', opened.ready) };
+  const store = { ...opened, ready: faults.clearingOnSuccess('ClickHouse', opened.ready) };
   const watermarks = await use('watermarks', () => openRedisWatermarks(redis));
   const rateLimitKeys = await use('rate limit keys', async () =>
     openRateLimitKeys({ view: await openRedisRecords(RATE_LIMIT_KEYS, redis), prefix: config.ACCESS_KEY_PREFIX }),
   );
   const horizons = createHorizons({ watermarks, onFault: metrics.onOldHorizon });
-  showHorizons(registry, chains, horizons.known);
+  showHorizons(registry, chains, horizons.last);
   const minting = await openMinting(use);
-  const lost = registry.counter('chain_api_usage_lost_total', 'Calls that the counts of key use do not tell of');
+  const lost = registry.counter(
+    'playline_chain_api_usage_lost_total',
+    'Calls that the counts of key use do not tell of',
+  );
   const onLost = (calls: number) => lost.inc(calls);
   // Closed after the listener, so that the calls of a drain are counted too.
   const usage = await use('use of keys', async () =>
@@ -105,8 +108,8 @@ async function openMinting(use: Use) {
   const log = await use('log reader', async () => openLogReader(kafka));
   const { TOPIC_PREFIX: topicPrefix, ACCESS_KEY_PREFIX: prefix } = config;
   const producer = await use('producer', () => openProducer({ ...kafka, topics: mintTopicNames(topicPrefix), logger }));
-  const schemas = createSchemaRegistry({ ...toRegistry(config), onFault: faults.of('the schema registry') });
-  const places = async () => (await view.standing()).places;
+  const schemas = createSchemaRegistry({ ...toRegistry(config), onFault: faults.listenerOf('the schema registry') });
+  const places = async () => (await view.progress()).offsets;
   return {
     takesWrites: ready,
     ready: async () => (await producer.ready()) && (await ready()),
@@ -119,7 +122,7 @@ async function openMinting(use: Use) {
         reader,
         cursors: createMintCursors({ keys: config.CURSOR_KEYS }),
         topics: createMintTopics({ producer, registry: schemas, topicPrefix }),
-        isLogKnown: createIsLogKnown({ log, places, topicPrefix }),
+        isLogApplied: createIsLogApplied({ log, readOffsets: places, topicPrefix }),
       },
     },
   };

@@ -1,11 +1,12 @@
 import type { ChainStore } from '@playline/chain';
+import { createRequestDurations, type ServerContext } from '@playline/http';
 import type { Metrics } from '@playline/runtime';
 import type { Chain } from './chains.ts';
 import type { LookupOutcome } from './token-lookup.ts';
 
 /** What the chain API counts. Labels are few and fixed: no addresses, no ids. */
 export interface ChainApiMetrics {
-  onAnswer(status: number): void;
+  readonly onAnswer: ServerContext['onAnswer'];
   onRefused(limit: string): void;
   /** Counts a page that was read under the last known horizon. */
   onOldHorizon(): void;
@@ -19,23 +20,22 @@ export interface ChainApiMetrics {
 const READ_BUCKETS_S = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5];
 
 export function createChainApiMetrics(metrics: Metrics): ChainApiMetrics {
-  const requests = metrics.counter('chain_api_requests_total', 'Answers by status', ['status']);
-  const refused = metrics.counter('chain_api_rate_limited_total', 'Requests refused, by the limit', ['limit']);
+  const refused = metrics.counter('playline_chain_api_rate_limited_total', 'Requests refused, by the limit', ['limit']);
   const oldHorizon = metrics.counter(
-    'chain_api_old_horizon_total',
+    'playline_chain_api_stale_horizon_pages_total',
     'Pages read under the last horizon that was known, because none could be read',
   );
-  const reads = metrics.histogram('chain_api_read_seconds', 'From question to answer of the store', {
+  const reads = metrics.histogram('playline_chain_api_read_duration_seconds', 'From question to answer of the store', {
     bucketsSeconds: READ_BUCKETS_S,
     labelNames: ['operation'],
   });
   const lookups = metrics.counter(
-    'chain_api_token_lookups_total',
+    'playline_chain_api_token_lookups_total',
     'Contracts read from nodes because the store does not have them',
     ['outcome'],
   );
   return {
-    onAnswer: (status) => requests.inc({ status: String(status) }),
+    onAnswer: createRequestDurations(metrics),
     onRefused: (limit) => refused.inc({ limit }),
     onOldHorizon: () => oldHorizon.inc(),
     onRead: (operation, seconds) => reads.observe({ operation }, seconds),
@@ -69,7 +69,7 @@ export function showHorizons(
   known: (partition: number) => number | null,
 ): void {
   metrics.collectedGauge(
-    'chain_api_horizon_timestamp_seconds',
+    'playline_chain_api_horizon_timestamp_seconds',
     'Time up to which activities of a chain are served, as last read',
     {
       labelNames: ['chain'],

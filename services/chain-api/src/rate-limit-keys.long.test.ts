@@ -88,7 +88,7 @@ describe('a chain API whose Redis has lost the rate limit keys', () => {
     expect((await api.get(TOKEN)).status).toBe(200);
     const { degraded } = (await (await fetch(`${api.adminUrl}/readyz`)).json()) as { degraded?: unknown };
     expect(degraded).toEqual(['rateLimitKeys', 'minting']);
-    await stores.levelRateLimitKeys();
+    await stores.syncRateLimitKeys();
     expect([await statusOf(api, key), await statusOf(api, STRANGER)]).toEqual([200, 403]);
   });
 

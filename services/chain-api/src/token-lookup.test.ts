@@ -82,7 +82,7 @@ describe('a contract that is no ERC-20', () => {
     clock.nowMs += 60_001;
     expect((await get(addressOf(9))).status).toBe(404);
     expect(requests).toHaveLength(2);
-    expect(await api.metrics()).toMatch(/chain_api_token_lookups_total\{outcome="none".*\} 2/);
+    expect(await api.metrics()).toMatch(/playline_chain_api_token_lookups_total\{outcome="none".*\} 2/);
   });
 
   it('is 500, never 404, while no node answers, and the nodes get one request in five seconds', async () => {

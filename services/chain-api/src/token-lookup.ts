@@ -32,7 +32,7 @@ export interface TokenLookupParts {
 
 export type LookupOutcome = 'token' | 'none' | 'failed' | 'refused';
 
-interface Known {
+interface CachedToken {
   readonly token: TokenRow | null;
   readonly fault: unknown;
   readonly untilMs: number;
@@ -44,7 +44,7 @@ const TOKEN_MS = 600_000;
 const NONE_MS = 60_000;
 const FAULT_MS = 5_000;
 /** Some 10 MB. */
-const KNOWN_MAX = 10_000;
+const CACHED_MAX = 10_000;
 /** Look-ups of a chain at a time. Anybody can request any address, so linked contracts have some of their own. */
 const UNKNOWN_MAX = 8;
 const LINKED_MAX = 4;
@@ -155,7 +155,7 @@ function tooMany(retryAfterS = 1): PublicError {
 /** Builds the look-up. What was found, and that nothing was found, is remembered for a while. */
 export function createTokenLookup(parts: TokenLookupParts): TokenLookup {
   const { isLinked, onLookup, wallClockMs } = parts;
-  const known = new Map<string, Known>();
+  const known = new Map<string, CachedToken>();
   const running = new Map<string, Promise<TokenRow | null>>();
   const chains = new Map(
     parts.chains.map((chain) => {
@@ -163,9 +163,9 @@ export function createTokenLookup(parts: TokenLookupParts): TokenLookup {
       return [chain.name, new LookupChain(chain, chain.urls.map(toNode))];
     }),
   );
-  const keep = (key: string, entry: Omit<Known, 'untilMs'>, forMs: number) => {
+  const keep = (key: string, entry: Omit<CachedToken, 'untilMs'>, forMs: number) => {
     known.delete(key);
-    if (known.size >= KNOWN_MAX) known.delete(known.keys().next().value!);
+    if (known.size >= CACHED_MAX) known.delete(known.keys().next().value!);
     known.set(key, { ...entry, untilMs: wallClockMs() + forMs });
   };
   const reserve = (chain: LookupChain, name: string, contractAddress: string, caller: string) => {

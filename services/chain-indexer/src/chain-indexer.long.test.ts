@@ -129,7 +129,7 @@ describe('an indexer on real brokers', meanwhile, () => {
     await untilWhole(own);
     const metrics = async () => (await fetch(`${child.admin}/metrics`)).text();
     await until('all is indexed', async () => /behind_blocks\{.*\} 0/.test(await metrics()));
-    expect(await metrics()).toMatch(/chain_indexer_block\{.*of="horizon".*\} 16/);
+    expect(await metrics()).toMatch(/playline_chain_indexer_block_number\{.*of="horizon".*\} 16/);
     own.server.spoil = (response) => {
       response.writeHead(503).end(`https://node.example/${RPC_SECRET}`);
       return true;
@@ -148,7 +148,7 @@ describe('an indexer whose node is silent', meanwhile, () => {
     await untilWhole(own);
     const silentS = async () => {
       const text = await (await fetch(`${child.admin}/metrics`)).text();
-      return Number(/chain_indexer_silent_seconds\{.*chain="silent-chain".*\} (\S+)/.exec(text)?.[1]);
+      return Number(/playline_chain_indexer_silent_seconds\{.*chain="silent-chain".*\} (\S+)/.exec(text)?.[1]);
     };
     // Accepts every request and answers none.
     const unanswered: ServerResponse[] = [];
@@ -228,7 +228,7 @@ describe('the log of a chain', () => {
     });
     await until('all of them have begun', () => begun === names.length);
     await own.publish({ ...nothing, progress: progressOf('read-chain', 2) });
-    const reopened = indexers.openLogs({ onLook: () => looks++ });
+    const reopened = indexers.openLogs({ onBounds: () => looks++ });
     const asked = reopened.open('read-chain').finally(() => {
       hasAnswered = true;
     });
@@ -252,7 +252,7 @@ describe('the log of a chain', () => {
         await stuck.promise;
       },
     });
-    const [logs, others] = [indexers.openLogs(), indexers.openLogs({ onLook: () => looks++ })];
+    const [logs, others] = [indexers.openLogs(), indexers.openLogs({ onBounds: () => looks++ })];
     const own = await logs.open('token-chain');
     const numbers = Array.from({ length: 200 }, (_, index) => index + 1);
     const keyOf = (chain: string, number: number) => `${chain} 0x${number.toString(16).padStart(40, '0')}`;

@@ -24,7 +24,7 @@ function createWatched({ stillAfterS = 120, names = ['first', 'second'], syncing
   const pass = async (looks: number, isMining = true) => {
     for (let look = 0; look < looks; look++) {
       if (isMining) chain.mine([transferDraft(1, [0, 1], chain.state.length)]);
-      for (const node of nodes) await watch.look(node);
+      for (const node of nodes) await watch.poll(node);
       clock.nowMs += 5_000;
     }
   };
@@ -112,11 +112,11 @@ describe('a chain none of whose nodes gets new blocks', () => {
     const { watch, pass } = createWatched({ stillAfterS: 60 });
     await pass(3);
     await pass(10, false);
-    expect(watch.standstill).toBeNull();
+    expect(watch.stall).toBeNull();
     await pass(1, false);
-    expect(watch.standstill).toEqual({ ms: 60_000, block: 3 });
+    expect(watch.stall).toEqual({ ms: 60_000, block: 3 });
     await pass(1);
-    expect(watch.standstill).toBeNull();
+    expect(watch.stall).toBeNull();
   });
 
   it('is reported while another node catches up from far behind, and gets new blocks all the time', async () => {
@@ -125,7 +125,7 @@ describe('a chain none of whose nodes gets new blocks', () => {
     await pass(3);
     freeze('first');
     await pass(12);
-    expect(watch.standstill).toEqual({ ms: 65_000, block: 1_003 });
+    expect(watch.stall).toEqual({ ms: 65_000, block: 1_003 });
     expect(watch.heads[1]!.head).toBeLessThan(100);
   });
 
@@ -138,7 +138,7 @@ describe('a chain none of whose nodes gets new blocks', () => {
     let looks = 0;
     show('first', () => [state, state.slice(0, -1), replaced][looks++ % 3]!);
     await pass(13, false);
-    expect(watch.standstill).toMatchObject({ ms: 70_000 });
+    expect(watch.stall).toMatchObject({ ms: 70_000 });
   });
 
   it('is reported because of a wrong number of one answer for ten minutes at most', async () => {
@@ -150,17 +150,17 @@ describe('a chain none of whose nodes gets new blocks', () => {
     await pass(1);
     thaw('first');
     await pass(119);
-    expect(watch.standstill).not.toBeNull();
+    expect(watch.stall).not.toBeNull();
     await pass(3);
-    expect(watch.standstill).toBeNull();
+    expect(watch.stall).toBeNull();
     await pass(20, false);
-    expect(watch.standstill).not.toBeNull();
+    expect(watch.stall).not.toBeNull();
   });
 
   it('is never reported where blocks are made only when there is a transaction', async () => {
     const { watch, pass } = createWatched({ stillAfterS: 0 });
     await pass(1_000, false);
-    expect(watch.standstill).toBeNull();
+    expect(watch.stall).toBeNull();
   });
 
   it('is not reported while no node answers: that is another fault', async () => {
@@ -169,7 +169,7 @@ describe('a chain none of whose nodes gets new blocks', () => {
     for (const node of nodes)
       Object.assign(node, { block: () => Promise.reject(new NodeFault('unreachable', 'it cannot be reached')) });
     await pass(30);
-    expect(watch.standstill).toBeNull();
+    expect(watch.stall).toBeNull();
     expect(clock.nowMs).toBeGreaterThan(120_000);
   });
 });
@@ -190,7 +190,7 @@ describe('the blocks of a node of another chain', () => {
     }
     expect(watch.heads.map(({ head }) => head)).toEqual([null, 3]);
     expect(lagging(watch)).toEqual([]);
-    expect(watch.standstill).toEqual({ ms: 125_000, block: 3 });
+    expect(watch.stall).toEqual({ ms: 125_000, block: 3 });
   });
 
   it('are ignored when the node was away meanwhile, and those that it had before are forgotten', async () => {
@@ -212,10 +212,10 @@ describe('the blocks of a node of another chain', () => {
     const { chain, nodes, clock } = createWatched();
     const identity = new ChainIdentity(CHAIN.chainId);
     const watch = new HeadWatch({ chain: CHAIN, identity, nodes, nowMs: () => clock.nowMs });
-    expect(await watch.look(nodes[0]!)).toBe(1_000);
+    expect(await watch.poll(nodes[0]!)).toBe(1_000);
     expect(watch.heads[0]!.head).toBeNull();
     identity.restore(chain.state[0]!.hash);
-    await watch.look(nodes[0]!);
+    await watch.poll(nodes[0]!);
     expect(watch.heads[0]!.head).toBe(0);
   });
 });
@@ -232,7 +232,7 @@ it('a node that says when to ask again is not asked before, but within a minute 
     [9_000_000, 60_000],
   ] as const) {
     Object.assign(first!, { block: busy(asked) });
-    expect(await watch.look(first!)).toBe(waits);
+    expect(await watch.poll(first!)).toBe(waits);
   }
 });
 
@@ -251,7 +251,7 @@ describe('a node whose final block stands still while its latest moves', () => {
           const first = own.chain.state[0]!;
           const block = async (at: unknown) =>
             at === 0 ? first : at === 'finalized' ? final : { number: head, hash: `0x${head}` };
-          await watch.look(Object.assign(node, { block }));
+          await watch.poll(Object.assign(node, { block }));
         }
         own.clock.nowMs += 5_000;
       }
@@ -270,10 +270,10 @@ describe('a node whose final block stands still while its latest moves', () => {
   it('is told when no other has a new one for half an hour', async () => {
     const { watch, look } = createFinal(['first']);
     await look([7], 359);
-    expect(watch.standstill).toBeNull();
+    expect(watch.stall).toBeNull();
     await look([7], 1);
-    expect(watch.standstill).toEqual({ ms: 1_800_000, block: 7 });
+    expect(watch.stall).toEqual({ ms: 1_800_000, block: 7 });
     await look([8], 1);
-    expect(watch.standstill).toBeNull();
+    expect(watch.stall).toBeNull();
   });
 });

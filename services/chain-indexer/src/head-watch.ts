@@ -29,13 +29,13 @@ export interface WatchedHead {
 }
 
 /** How long no node has had a higher block, and the latest block. */
-export interface Standstill {
+export interface Stall {
   readonly ms: number;
   readonly block: number;
 }
 
 /** A block that a node has told of, and when. */
-interface ToldBlock {
+interface ReportedBlock {
   readonly atMs: number;
   readonly number: number;
 }
@@ -49,15 +49,15 @@ interface Watched {
   /** Since when it answers nothing; null while it does. */
   silentSinceMs: number | null;
   /** Its latest blocks, oldest first; of those older than LAG_MS only the last one. */
-  readonly heads: ToldBlock[];
+  readonly heads: ReportedBlock[];
   /** The same of final blocks; -1 while none is final. */
-  readonly finals: ToldBlock[];
-  isToldToLag: boolean;
+  readonly finals: ReportedBlock[];
+  isLoggedAsLagging: boolean;
 }
 
 /** Often enough to stop using a node within half a minute; about 17,000 requests a day to each. */
-const LOOK_MS = 5_000;
-const LOOK_MAX_MS = 60_000;
+const POLL_MS = 5_000;
+const POLL_MAX_MS = 60_000;
 /** The lane finds out in its first step which chain it is. */
 const UNKNOWN_MS = 1_000;
 /**
@@ -66,7 +66,7 @@ const UNKNOWN_MS = 1_000;
  */
 const LAG_MS = 30_000;
 /** Final blocks come in steps of minutes, and some late ones are no fault. */
-const FINAL_STILL_MS = 1_800_000;
+const FINAL_STALL_MS = 1_800_000;
 
 /**
  * Polls the latest block of every node of a chain, apart from all other requests. A node that has stopped following its
@@ -90,12 +90,12 @@ export class HeadWatch {
       silentSinceMs: null,
       heads: [],
       finals: [],
-      isToldToLag: false,
+      isLoggedAsLagging: false,
     }));
   }
 
   /** Asks one node. @returns milliseconds until it may be asked again */
-  async look(node: ChainNode): Promise<number> {
+  async poll(node: ChainNode): Promise<number> {
     const each = this.watched.find((found) => found.node === node)!;
     if (this.options.identity.genesis === null) return UNKNOWN_MS;
     const askedAtMs = this.nowMs();
@@ -104,13 +104,13 @@ export class HeadWatch {
       each.isOfChain = true;
       await this.follow(each);
       each.silentSinceMs = null;
-      return LOOK_MS;
+      return POLL_MS;
     } catch (fault) {
       this.noteFault(each, fault, askedAtMs);
       const asked = fault instanceof NodeFault ? fault.retryAfterMs : null;
-      return Math.min(Math.max(asked ?? 0, LOOK_MS), LOOK_MAX_MS);
+      return Math.min(Math.max(asked ?? 0, POLL_MS), POLL_MAX_MS);
     } finally {
-      this.tellLag(each);
+      this.logLag(each);
     }
   }
 
@@ -148,11 +148,11 @@ export class HeadWatch {
   }
 
   /** Null while some node has had a new block recently, while none answers, and for a chain with `stillAfterS` 0. */
-  get standstill(): Standstill | null {
+  get stall(): Stall | null {
     const { stillAfterS } = this.options.chain;
     if (stillAfterS === 0) return null;
     const finalMs = this.finalStillMs;
-    if (finalMs >= Math.max(stillAfterS * 1000, FINAL_STILL_MS))
+    if (finalMs >= Math.max(stillAfterS * 1000, FINAL_STALL_MS))
       return { ms: finalMs, block: Math.max(0, this.highestOf('finals')) };
     const ms = this.stillMs;
     if (ms < stillAfterS * 1000) return null;
@@ -199,10 +199,10 @@ export class HeadWatch {
     this.highest[kind].report(this.highestOf(kind), atMs);
   }
 
-  private tellLag(each: Watched): void {
+  private logLag(each: Watched): void {
     const lags = this.lags(each.node);
-    if (lags === each.isToldToLag) return;
-    each.isToldToLag = lags;
+    if (lags === each.isLoggedAsLagging) return;
+    each.isLoggedAsLagging = lags;
     const { chain, logger } = this.options;
     const of = { chain: chain.name, node: each.node.name, head: each.heads.at(-1)?.number };
     if (!lags) logger?.info(of, 'a node has the blocks of the others again');
@@ -212,7 +212,7 @@ export class HeadWatch {
 }
 
 /** Of those that are older than the bound the last alone stays. */
-function keep(told: ToldBlock[], next: ToldBlock): void {
+function keep(told: ReportedBlock[], next: ReportedBlock): void {
   told.push(next);
   while (told.length > 1 && told[1]!.atMs <= next.atMs - LAG_MS) told.shift();
 }
@@ -224,7 +224,7 @@ export function openHeadWatch(options: HeadWatchOptions): { readonly watch: Head
   const { signal } = stop;
   const follow = async (node: ChainNode) => {
     while (!signal.aborted) {
-      await pause(await watch.look(node), signal);
+      await pause(await watch.poll(node), signal);
     }
   };
   for (const node of options.nodes) void follow(node);

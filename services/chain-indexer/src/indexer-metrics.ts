@@ -20,26 +20,35 @@ export interface ChainMetrics {
 
 function createGauges(metrics: Metrics) {
   return {
-    block: metrics.gauge('chain_indexer_block', 'Number of a block', ['chain', 'of']),
-    behind: metrics.gauge('chain_indexer_behind_blocks', 'Final blocks that are not indexed yet', ['chain']),
-    headTime: metrics.gauge('chain_indexer_head_timestamp_seconds', 'Time of the latest block', ['chain']),
-    depth: metrics.gauge('chain_indexer_reorg_depth_blocks', 'Blocks that the last one replaced', ['chain']),
-    tooLarge: metrics.gauge('chain_indexer_too_large', '1 while no node returns the whole next block', ['chain']),
-    halted: metrics.gauge('chain_indexer_halted', '1 while the chain was reorganised below its horizon', ['chain']),
+    block: metrics.gauge('playline_chain_indexer_block_number', 'Number of a block', ['chain', 'of']),
+    behind: metrics.gauge('playline_chain_indexer_behind_blocks', 'Final blocks that are not indexed yet', ['chain']),
+    headTime: metrics.gauge('playline_chain_indexer_head_timestamp_seconds', 'Time of the latest block', ['chain']),
+    depth: metrics.gauge('playline_chain_indexer_reorg_depth_blocks', 'Blocks that the last one replaced', ['chain']),
+    tooLarge: metrics.gauge('playline_chain_indexer_too_large', '1 while no node returns the whole next block', [
+      'chain',
+    ]),
+    halted: metrics.gauge('playline_chain_indexer_halted', '1 while the chain was reorganised below its horizon', [
+      'chain',
+    ]),
   };
 }
 
 function createCounters(metrics: Metrics) {
   return {
-    activities: metrics.counter('chain_indexer_activities_total', 'Activities published', ['chain', 'type']),
-    tokens: metrics.counter('chain_indexer_tokens_total', 'Tokens published', ['chain']),
-    ranges: metrics.counter('chain_indexer_ranges_total', 'Ranges of blocks indexed', ['chain']),
-    blocks: metrics.counter('chain_indexer_blocks_total', 'Blocks indexed', ['chain']),
-    faults: metrics.counter('chain_indexer_faults_total', 'Faults of nodes', ['chain', 'node', 'kind']),
-    summarised: metrics.counter('chain_indexer_summarised_total', 'Logs over the budget of a block', ['chain']),
-    unread: metrics.counter('chain_indexer_unread_total', 'Logs that look like ours and are none', ['chain', 'reason']),
-    reorgs: metrics.counter('chain_indexer_reorgs_total', 'Reorganisations above the horizon', ['chain']),
-    fenced: metrics.counter('chain_indexer_fenced_total', 'Times another indexer took the chain', ['chain']),
+    activities: metrics.counter('playline_chain_indexer_activities_total', 'Activities published', ['chain', 'type']),
+    tokens: metrics.counter('playline_chain_indexer_tokens_total', 'Tokens published', ['chain']),
+    ranges: metrics.counter('playline_chain_indexer_ranges_total', 'Ranges of blocks indexed', ['chain']),
+    blocks: metrics.counter('playline_chain_indexer_blocks_total', 'Blocks indexed', ['chain']),
+    faults: metrics.counter('playline_chain_indexer_faults_total', 'Faults of nodes', ['chain', 'node', 'kind']),
+    summarised: metrics.counter('playline_chain_indexer_summarised_total', 'Logs over the budget of a block', [
+      'chain',
+    ]),
+    unread: metrics.counter('playline_chain_indexer_malformed_logs_total', 'Logs that look like ours and are none', [
+      'chain',
+      'reason',
+    ]),
+    reorgs: metrics.counter('playline_chain_indexer_reorgs_total', 'Reorganisations above the horizon', ['chain']),
+    fenced: metrics.counter('playline_chain_indexer_fenced_total', 'Times another indexer took the chain', ['chain']),
   };
 }
 

@@ -5,7 +5,7 @@ import { describe, expect, it } from 'vitest';
 import { createFaultyNode, NODE_FAULTS, type NodeFaultName } from './test/faulty-node.ts';
 import { CHAIN, createTestLane, stepToEnd } from './test/lanes.ts';
 import { createStateNode, type LogDraft, MemoryChain, rangeDraft, transferDraft } from './test/memory-chain.ts';
-import { MemoryIndexLogs, type PublishFate } from './test/memory-index-logs.ts';
+import { MemoryIndexLogs, type PublishOutcome } from './test/memory-index-logs.ts';
 
 const DEPTH = 4;
 
@@ -43,7 +43,7 @@ const faultNames: fc.Arbitrary<NodeFaultName> = fc.oneof(
   { weight: 12, arbitrary: fc.constant('none' as const) },
   { weight: 13, arbitrary: fc.constantFrom(...NODE_FAULTS) },
 );
-const fates: fc.Arbitrary<PublishFate> = fc.oneof(
+const fates: fc.Arbitrary<PublishOutcome> = fc.oneof(
   { weight: 6, arbitrary: fc.constant('published' as const) },
   { weight: 1, arbitrary: fc.constant('lost' as const) },
   { weight: 1, arbitrary: fc.constant('published, and nobody says so' as const) },
@@ -71,7 +71,7 @@ async function play({ actions, faults, fates: given, picks, ...over }: Scenario)
   const [nextFault, nextPick] = [createTurns(faults), createTurns(picks)];
   let isHealed = false;
   for (let block = 0; block < over.blocksBefore; block++) chain.mine([transferDraft(1 + (block % 4), [0, 1], block)]);
-  logs.fate = createTurns(given);
+  logs.outcome = createTurns(given);
   const nodes: ChainNode[] = Array.from({ length: over.nodes }, (_, index) =>
     createFaultyNode(chain, {
       name: String(index),
@@ -94,7 +94,7 @@ async function play({ actions, faults, fates: given, picks, ...over }: Scenario)
         }
   }
   isHealed = true;
-  logs.fate = () => 'published';
+  logs.outcome = () => 'published';
   await stepToEnd(start());
   return { chain, logs };
 }
@@ -141,7 +141,7 @@ describe('known failures of chains and nodes', () => {
     for (let block = 0; block < 2 * DEPTH; block++) chain.mine();
     await stepToEnd(own);
     expect(publishedIds(logs)).toEqual(idsOf(chain.readFinal()));
-    expect(await own.metrics.text()).toMatch(/chain_indexer_reorg_depth_blocks\{.*\} 4/);
+    expect(await own.metrics.text()).toMatch(/playline_chain_indexer_reorg_depth_blocks\{.*\} 4/);
   });
 
   it('a reorganisation below the horizon halts the chain: nothing is written until nodes have the block again', async () => {
@@ -158,7 +158,7 @@ describe('known failures of chains and nodes', () => {
     }
     expect(own.lane.isHalted).toBe(true);
     expect(publishedIds(logs)).toEqual(before);
-    expect(await own.metrics.text()).toMatch(/chain_indexer_halted\{.*\} 1/);
+    expect(await own.metrics.text()).toMatch(/playline_chain_indexer_halted\{.*\} 1/);
     // A second process halts too.
     const other = createTestLane([honestNode(chain)], logs);
     await expect(other.lane.step()).rejects.toThrow('no node answers');
@@ -183,7 +183,7 @@ describe('known failures of chains and nodes', () => {
     await stepToEnd(next);
     expect(publishedIds(logs)).toEqual(idsOf(chain.readFinal()));
     expect(next.lane.isHalted).toBe(false);
-    expect(await next.metrics.text()).toMatch(/chain_indexer_faults_total\{.*node="late",kind="behind".*\} 1/);
+    expect(await next.metrics.text()).toMatch(/playline_chain_indexer_faults_total\{.*node="late",kind="behind".*\} 1/);
   });
 
   it('nothing is published from a node that leaves out logs or whole blocks', async () => {
@@ -224,7 +224,7 @@ describe('known failures of chains and nodes', () => {
     const own = createTestLane([createStrictNode(chain), honestNode(chain)], logs);
     await stepToEnd(own);
     expect(publishedIds(logs)).toEqual(idsOf(chain.readFinal()));
-    expect(await own.metrics.text()).toMatch(/chain_indexer_too_large\{.*\} 0/);
+    expect(await own.metrics.text()).toMatch(/playline_chain_indexer_too_large\{.*\} 0/);
   });
 
   it('a block that is too large for every node is reported while that lasts, then indexing goes on', async () => {
@@ -234,7 +234,7 @@ describe('known failures of chains and nodes', () => {
     const own = createTestLane([strict, { ...strict, name: 'strict too' }], logs);
     await expect(stepToEnd(own, 50)).rejects.toThrow('not at the end');
     await expect(own.lane.step()).rejects.toThrow('no node returns the whole next block: fewer at once');
-    expect(await own.metrics.text()).toMatch(/chain_indexer_too_large\{.*\} 1/);
+    expect(await own.metrics.text()).toMatch(/playline_chain_indexer_too_large\{.*\} 1/);
     const { blocks, ...final } = chain.readFinal();
     const before = blocks.slice(0, LARGE_BLOCK);
     const logsBefore = final.logs.filter(({ blockNumber }) => blockNumber < LARGE_BLOCK);

@@ -14,7 +14,7 @@ import type { Logger } from '@playline/runtime';
 import { FencedFault, type IndexLog, type IndexLogs } from './index-log.ts';
 import type { ChainMetrics } from './indexer-metrics.ts';
 import { NodePool, NodesFault } from './node-pool.ts';
-import { BlockSummaries, LetterPace, type SummaryNotice, toNoticeText } from './steps/block-summaries.ts';
+import { BlockSummaries, DeadLetterLimit, type SummaryNotice, toNoticeText } from './steps/block-summaries.ts';
 import { ChainIdentity } from './steps/chain-identity.ts';
 import { NewTokens } from './steps/new-tokens.ts';
 import { RangeSize, readInTime, SmallerRangeFault } from './steps/range-size.ts';
@@ -55,7 +55,7 @@ export class ChainLane {
   private readonly options: LaneOptions;
   private readonly pool: NodePool;
   private readonly tracker: HorizonTracker;
-  private readonly standBy: StandBy;
+  private readonly takeover: TakeoverWait;
   private readonly nowMs: () => number;
   private readonly wallClockMs: () => number;
   private readonly readActivities: ReturnType<typeof createReadActivities>;
@@ -72,7 +72,7 @@ export class ChainLane {
   private readonly sizes: ReadonlyMap<ChainNode, RangeSize>;
   private forks = 0;
   private readonly newTokens: NewTokens;
-  private readonly letterPace = new LetterPace();
+  private readonly deadLetterLimit = new DeadLetterLimit();
   /** Contracts that were named in the log. */
   private readonly unindexed = new Set<string>();
 
@@ -89,8 +89,8 @@ export class ChainLane {
     };
     this.newTokens = new NewTokens({ chain: chain.name, onFault, nowMs: this.nowMs });
     this.readActivities = createReadActivities({ ...chain, chain: chain.name });
-    this.tracker = new HorizonTracker({ finality: chain.finality, onReorg: (depth) => this.tellReorg(depth) });
-    this.standBy = new StandBy(this.nowMs);
+    this.tracker = new HorizonTracker({ finality: chain.finality, onReorg: (depth) => this.countReorg(depth) });
+    this.takeover = new TakeoverWait(this.nowMs);
     this.pool = new NodePool({
       nodes: options.nodes,
       nowMs: this.nowMs,
@@ -119,7 +119,7 @@ export class ChainLane {
    */
   async step(): Promise<LaneStep> {
     const { chain, logs, metrics, logger } = this.options;
-    if (await this.standBy.isNeeded(() => logs.readProgress(chain.name))) return 'standing by';
+    if (await this.takeover.isNeeded(() => logs.readProgress(chain.name))) return 'standing by';
     try {
       this.log ??= await this.openLog();
       return await this.pool.use((node) => this.index(node));
@@ -134,7 +134,7 @@ export class ChainLane {
       await this.closeLog();
       if (!(fault instanceof FencedFault)) throw fault;
       metrics.countFenced();
-      this.standBy.begin(await logs.readProgress(chain.name));
+      this.takeover.begin(await logs.readProgress(chain.name));
       logger?.warn({ chain: chain.name }, 'another process indexes this chain now: standing by');
       return 'standing by';
     }
@@ -173,15 +173,15 @@ export class ChainLane {
     const plan =
       final === null ? null : planRange({ progress: this.progress, final, start: chain.start, size: size.blocks });
     if (plan === null || final === null) {
-      this.goOn();
+      this.resume();
       await this.publishTokens(node);
       return 'idle';
     }
     this.foundAtMs = this.nowMs();
-    const blocks = this.tracker.known(plan.from, plan.to);
+    const blocks = this.tracker.trackedBlocks(plan.from, plan.to);
     const range = { ...plan, hasBlooms: chain.hasBlooms, ...(blocks && { blocks }) };
     const read = await readInTime(node, range, size);
-    this.goOn();
+    this.resume();
     metrics.setTooLarge(false);
     await this.publish(node, read, plan);
     metrics.countRange(read.blocks.length);
@@ -215,9 +215,9 @@ export class ChainLane {
     this.progress = this.toProgress(reached);
     metrics.setIndexed(reached.nextLog === null ? reached.block : reached.block - 1);
     // Empty blocks are not worth a transaction; after a restart they are read again.
-    if (activities.length + described.length + notices.length === 0) return this.tellProgress();
+    if (activities.length + described.length + notices.length === 0) return this.logProgress();
     this.logNotices(notices);
-    const letters = this.letterPace.take(notices, this.nowMs());
+    const letters = this.deadLetterLimit.take(notices, this.nowMs());
     await this.log!.publish({ activities, tokens: described, notices: letters, progress: this.progress });
     this.publishedAtMs = this.nowMs();
     for (const { contractAddress } of described) this.newTokens.forget(toHexText(contractAddress));
@@ -228,14 +228,14 @@ export class ChainLane {
   private async publishTokens(node: ChainNode): Promise<void> {
     if (this.progress === null) return;
     const tokens = await this.newTokens.describe(node, [], () => this.log!.readTokens());
-    if (tokens.length === 0) return this.tellProgress();
+    if (tokens.length === 0) return this.logProgress();
     await this.log!.publish({ activities: [], tokens, notices: [], progress: this.progress });
     this.publishedAtMs = this.nowMs();
     for (const { contractAddress } of tokens) this.newTokens.forget(toHexText(contractAddress));
     this.options.metrics.countPublished([], tokens.length);
   }
 
-  private async tellProgress(): Promise<void> {
+  private async logProgress(): Promise<void> {
     if (this.progress === null || this.nowMs() - this.publishedAtMs < PROGRESS_MS) return;
     const progress = { ...this.progress, changedAt: this.wallClockMs() };
     await this.log!.publish({ activities: [], tokens: [], notices: [], progress });
@@ -247,7 +247,7 @@ export class ChainLane {
     return { ...reached, chain: this.options.chain.name, genesisHash, changedAt: this.wallClockMs() };
   }
 
-  private goOn(): void {
+  private resume(): void {
     if (this.isHalted)
       this.options.logger?.warn(
         { chain: this.options.chain.name },
@@ -269,7 +269,7 @@ export class ChainLane {
     );
   }
 
-  private tellReorg(depth: number): void {
+  private countReorg(depth: number): void {
     this.options.metrics.countReorg(depth);
     this.options.logger?.info(
       { chain: this.options.chain.name, depth },
@@ -309,7 +309,7 @@ const toMark = (progress: IndexProgressRecord | null): string =>
  * A fenced indexer stands by: while the other one makes progress it waits, longer each time, and takes over when
  * progress stops. If both took the chain back at once, they would do so for ever.
  */
-class StandBy {
+class TakeoverWait {
   private readonly nowMs: () => number;
   private mark: string | null = null;
   private waitMs = WAIT_MIN_MS;

@@ -14,8 +14,8 @@ const config = parseConfig(configSchema, process.env);
 const logger = createLogger({ service: SERVICE, level: config.LOG_LEVEL });
 const metrics = createMetrics(SERVICE);
 const faults = createConnectionFaults(logger);
-const kafka = { ...toKafka(config, logger), onFault: faults.of('Kafka') };
-const registry = createSchemaRegistry({ ...toRegistry(config), onFault: faults.of('the schema registry') });
+const kafka = { ...toKafka(config, logger), onFault: faults.listenerOf('Kafka') };
+const registry = createSchemaRegistry({ ...toRegistry(config), onFault: faults.listenerOf('the schema registry') });
 const chains = config.CHAIN_NODES;
 
 await runService(logger, async (use) => {

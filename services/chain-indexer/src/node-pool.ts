@@ -23,7 +23,7 @@ interface PooledNode {
 const REST_MIN_MS = 250;
 const REST_MAX_MS = 10_000;
 /** Longest rest that a node can ask for. */
-const ASKED_REST_MAX_MS = 60_000;
+const REQUESTED_REST_MAX_MS = 60_000;
 
 /** No node could do the work: each has failed or is resting. */
 export class NodesFault extends Error {
@@ -107,6 +107,6 @@ export class NodePool {
   private rest(each: PooledNode, { retryAfterMs }: NodeFault): void {
     const own = Math.min(REST_MIN_MS * 2 ** each.faults, REST_MAX_MS);
     each.faults = Math.min(each.faults + 1, 10);
-    each.restsUntilMs = this.nowMs() + Math.max(own, Math.min(retryAfterMs ?? 0, ASKED_REST_MAX_MS));
+    each.restsUntilMs = this.nowMs() + Math.max(own, Math.min(retryAfterMs ?? 0, REQUESTED_REST_MAX_MS));
   }
 }

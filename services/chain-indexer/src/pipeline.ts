@@ -44,36 +44,44 @@ export async function startLanes(options: PipelineOptions): Promise<readonly Run
 }
 
 function watchSilence(metrics: Metrics, lanes: readonly RunningLane[]): void {
-  metrics.collectedGauge('chain_indexer_silent_seconds', 'Since nodes or brokers have last let a chain be looked at', {
-    labelNames: ['chain'],
-    collect: (gauge) => {
-      for (const { chain, silentMs } of lanes) gauge.set({ chain }, silentMs / 1000);
+  metrics.collectedGauge(
+    'playline_chain_indexer_silent_seconds',
+    'Since nodes or brokers have last let a chain be looked at',
+    {
+      labelNames: ['chain'],
+      collect: (gauge) => {
+        for (const { chain, silentMs } of lanes) gauge.set({ chain }, silentMs / 1000);
+      },
     },
-  });
+  );
 }
 
 function watchHeads(metrics: Metrics, watches: ReadonlyMap<string, HeadWatch>): void {
-  metrics.collectedGauge('chain_indexer_node_block', 'Latest block of a node', {
+  metrics.collectedGauge('playline_chain_indexer_node_block_number', 'Latest block of a node', {
     labelNames: ['chain', 'node'],
     collect: (gauge) => {
       for (const [chain, { heads }] of watches)
         for (const { node, head } of heads) if (head !== null) gauge.set({ chain, node: node.name }, head);
     },
   });
-  metrics.collectedGauge('chain_indexer_node_lags', '1 while a node is half a minute behind the others, or silent', {
-    labelNames: ['chain', 'node'],
-    collect: (gauge) => {
-      for (const [chain, { heads }] of watches)
-        for (const { node, lags } of heads) gauge.set({ chain, node: node.name }, lags ? 1 : 0);
-    },
-  });
   metrics.collectedGauge(
-    'chain_indexer_still_seconds',
+    'playline_chain_indexer_node_lags',
+    '1 while a node is half a minute behind the others, or silent',
+    {
+      labelNames: ['chain', 'node'],
+      collect: (gauge) => {
+        for (const [chain, { heads }] of watches)
+          for (const { node, lags } of heads) gauge.set({ chain, node: node.name }, lags ? 1 : 0);
+      },
+    },
+  );
+  metrics.collectedGauge(
+    'playline_chain_indexer_head_unchanged_seconds',
     'Since a node has last had a higher block, where that is too long',
     {
       labelNames: ['chain'],
       collect: (gauge) => {
-        for (const [chain, { standstill }] of watches) gauge.set({ chain }, (standstill?.ms ?? 0) / 1000);
+        for (const [chain, { stall }] of watches) gauge.set({ chain }, (stall?.ms ?? 0) / 1000);
       },
     },
   );

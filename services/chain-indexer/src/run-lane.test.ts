@@ -8,7 +8,7 @@ import { openLane } from './run-lane.ts';
 /** A lane whose steps and clock the test controls. */
 function openTestLane(pollMs = 50) {
   const clock = { nowMs: 0 };
-  const watch: { standstill: { ms: number; block: number } | null } = { standstill: null };
+  const watch: { stall: { ms: number; block: number } | null } = { stall: null };
   const script = { steps: 0, step: async (): Promise<LaneStep> => 'idle' };
   const lane = {
     isHalted: false,
@@ -73,7 +73,7 @@ it('a chain without new blocks works, and says that it has none unless something
   const { running, script, watch, untilStepped } = openTestLane();
   await untilStepped();
   expect(running).toMatchObject({ moving: true, reason: null });
-  watch.standstill = { ms: 130_500, block: 77 };
+  watch.stall = { ms: 130_500, block: 77 };
   const reason = 'no node has had a new block for 130 s: 77 is the latest';
   expect(running).toMatchObject({ working: true, active: true, moving: false, reason });
   script.step = unreachable;

@@ -23,7 +23,7 @@ export interface RunLaneOptions {
   readonly chain: string;
   readonly lane: Pick<ChainLane, 'step' | 'close' | 'isHalted' | 'workedAtMs' | 'foundAtMs'>;
   /** The watch over the latest blocks of its nodes. */
-  readonly watch?: Pick<HeadWatch, 'standstill'>;
+  readonly watch?: Pick<HeadWatch, 'stall'>;
   readonly pollMs: number;
   readonly logger?: Logger;
   /** A monotonic clock, in milliseconds. */
@@ -33,15 +33,15 @@ export interface RunLaneOptions {
 /** Nodes may restart, or brokers be away, for this long without an alarm. */
 const SILENT_MAX_MS = 30_000;
 /** Consecutive faults before a log line: fewer are normal. */
-const FAULTS_TO_TELL = 3;
-const TELL_MS = 60_000;
+const FAULTS_TO_LOG = 3;
+const LOG_EVERY_MS = 60_000;
 const WAIT_MIN_MS = 100;
 const WAIT_MAX_MS = 30_000;
-const STANDING_BY_MS = 1_000;
+const INACTIVE_POLL_MS = 1_000;
 /** A chain without a new final block for this long is asked less often; the next one is indexed up to four seconds later. */
-const STILL_AFTER_MS = 30_000;
-const STILL_POLL_MAX_MS = 4_000;
-const STILL_POLLS = 4;
+const QUIET_AFTER_MS = 30_000;
+const QUIET_POLL_MAX_MS = 4_000;
+const QUIET_POLLS = 4;
 
 /** Tracks how the steps of a lane have gone. */
 class LaneCourse {
@@ -49,7 +49,7 @@ class LaneCourse {
   private readonly nowMs: () => number;
   /** When the next step was due after the last one that worked. */
   private dueAtMs: number;
-  private toldAtMs = Number.NEGATIVE_INFINITY;
+  private loggedAtMs = Number.NEGATIVE_INFINITY;
   private faults = 0;
   private readonly begunAtMs: number;
   active = true;
@@ -69,7 +69,7 @@ class LaneCourse {
 
   /** @returns milliseconds to wait before the next step */
   done(step: LaneStep): number {
-    const wait = step === 'more' ? 0 : step === 'idle' ? this.pollMs : STANDING_BY_MS;
+    const wait = step === 'more' ? 0 : step === 'idle' ? this.pollMs : INACTIVE_POLL_MS;
     [this.dueAtMs, this.faults, this.reason] = [this.nowMs() + wait, 0, null];
     this.active = step !== 'standing by';
     return wait;
@@ -77,8 +77,8 @@ class LaneCourse {
 
   private get pollMs(): number {
     const { pollMs, lane } = this.options;
-    if (this.nowMs() - Math.max(lane.foundAtMs, this.begunAtMs) < STILL_AFTER_MS) return pollMs;
-    return Math.max(pollMs, Math.min(pollMs * STILL_POLLS, STILL_POLL_MAX_MS));
+    if (this.nowMs() - Math.max(lane.foundAtMs, this.begunAtMs) < QUIET_AFTER_MS) return pollMs;
+    return Math.max(pollMs, Math.min(pollMs * QUIET_POLLS, QUIET_POLL_MAX_MS));
   }
 
   /** @returns as `done` */
@@ -86,21 +86,21 @@ class LaneCourse {
     const isRest = fault instanceof NodesFault && fault.cause === null;
     // "All nodes are resting" says nothing about the cause, so the earlier reason is kept.
     if (!isRest) this.reason = fault instanceof Error ? fault.message : String(fault);
-    this.tell();
+    this.logFault();
     const wait = Math.min(WAIT_MIN_MS * 2 ** Math.min(this.faults++, 20), WAIT_MAX_MS);
     return fault instanceof NodesFault ? Math.min(Math.max(fault.waitMs, WAIT_MIN_MS), wait) : wait;
   }
 
-  private tell(): void {
+  private logFault(): void {
     const { chain, logger } = this.options;
-    const isLong = this.faults > FAULTS_TO_TELL && this.nowMs() - this.toldAtMs > TELL_MS;
-    if (this.faults !== FAULTS_TO_TELL && !isLong) return;
-    this.toldAtMs = this.nowMs();
+    const isLong = this.faults > FAULTS_TO_LOG && this.nowMs() - this.loggedAtMs > LOG_EVERY_MS;
+    if (this.faults !== FAULTS_TO_LOG && !isLong) return;
+    this.loggedAtMs = this.nowMs();
     logger?.warn({ chain, reason: this.reason }, 'indexing of this chain has stopped, and is tried again');
   }
 }
 
-function toStillReason(still: HeadWatch['standstill']): string | null {
+function toStallReason(still: HeadWatch['stall']): string | null {
   if (still === null) return null;
   return `no node has had a new block for ${Math.floor(still.ms / 1000)} s: ${still.block} is the latest`;
 }
@@ -130,14 +130,14 @@ export function openLane(options: RunLaneOptions): RunningLane {
       return course.active;
     },
     get moving() {
-      return (watch?.standstill ?? null) === null;
+      return (watch?.stall ?? null) === null;
     },
     get reason() {
       if (lane.isHalted) return `the chain was reorganised below its last final block: ${course.reason}`;
       if (!course.active) return 'another process indexes this chain: standing by';
       const isSilent = course.silentMs >= SILENT_MAX_MS;
       if (isSilent) return course.reason ?? 'no answer from nodes or brokers for 30 s';
-      return course.reason ?? toStillReason(watch?.standstill ?? null);
+      return course.reason ?? toStallReason(watch?.stall ?? null);
     },
     get silentMs() {
       return course.silentMs;

@@ -4,7 +4,7 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import { CHAIN, createTestLane, stepToEnd } from './test/lanes.ts';
 import { createStateNode, MemoryChain, transferDraft } from './test/memory-chain.ts';
 import { MemoryIndexLogs } from './test/memory-index-logs.ts';
-import { openRpcServer, type RpcQuestion } from './test/open-rpc-server.ts';
+import { openRpcServer, type RpcRequest } from './test/open-rpc-server.ts';
 
 const DEPTH = 4;
 function createBusyChain(blocks: number): MemoryChain {
@@ -113,7 +113,7 @@ describe('a block whose logs every node refuses', () => {
   const RECEIPTS = ['eth_getBlockReceipts', 'eth_getTransactionReceipt'];
 
   /** A node over HTTP that refuses the list of logs of any block with many. */
-  async function openStingy(refused: (question: RpcQuestion, chain: MemoryChain) => boolean) {
+  async function openStingy(refused: (question: RpcRequest, chain: MemoryChain) => boolean) {
     const chain = createBusyChain(6);
     chain.mine(Array.from({ length: 300 }, (_, value) => transferDraft(1, [0, 1], value)));
     for (let block = 0; block < 2 * DEPTH; block++) chain.mine([transferDraft(1, [0, 1], block)]);
@@ -125,9 +125,9 @@ describe('a block whose logs every node refuses', () => {
     return { chain, server, logs, own: createTestLane([node], logs, { recordsMax: 100 }) };
   }
   const large = 7;
-  const asksForLarge = ({ method, params: [filter] }: RpcQuestion, chain: MemoryChain) =>
+  const asksForLarge = ({ method, params: [filter] }: RpcRequest, chain: MemoryChain) =>
     method === 'eth_getLogs' && (filter as { blockHash?: string }).blockHash === chain.state[large]!.hash;
-  const asksForMany = ({ method, params: [filter] }: RpcQuestion) =>
+  const asksForMany = ({ method, params: [filter] }: RpcRequest) =>
     method === 'eth_getLogs' && (filter as { blockHash?: string }).blockHash === undefined;
 
   it.each([
@@ -140,7 +140,7 @@ describe('a block whose logs every node refuses', () => {
     await stepToEnd(own);
     expect(logs.activities).toHaveLength(chain.finalLogs().length);
     expect(new Set(logs.activities.map(({ id }) => id.toString('hex'))).size).toBe(chain.finalLogs().length);
-    expect([...server.asked.keys()]).toContain(asked);
+    expect([...server.requests.keys()]).toContain(asked);
   });
 
   it('is reported, and nothing behind it is published, when the receipts are refused too', async () => {
@@ -148,7 +148,7 @@ describe('a block whose logs every node refuses', () => {
       (question, of) => asksForLarge(question, of) || asksForMany(question) || RECEIPTS.includes(question.method),
     );
     await expect(stepToEnd(own, 50)).rejects.toThrow('not at the end');
-    expect(await own.metrics.text()).toMatch(/chain_indexer_too_large\{.*\} 1/);
+    expect(await own.metrics.text()).toMatch(/playline_chain_indexer_too_large\{.*\} 1/);
     expect(logs.activities).toHaveLength(chain.finalLogs().filter(({ blockNumber }) => blockNumber < large).length);
   });
 });

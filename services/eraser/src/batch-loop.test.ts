@@ -31,7 +31,7 @@ const openTestLoop = (parts: Pick<BatchLoopParts, 'people' | 'rows' | 'records'>
     windowMs: 0,
     batchRequestsMax: 8,
     logger: createLogger({ service: 'test', level: 'silent' }),
-    onLook: () => {},
+    onPoll: () => {},
     onFault: () => {},
     onHandover: () => {},
     startBatch: () => () => {},
@@ -66,7 +66,7 @@ it('a batch that cannot be finished delays only its own people, and is finished 
   const first = createRequest(one);
   const put = async (request: ErasureRequest) => {
     const { erasureId, environmentId, subjectKeys: keys } = request;
-    await people.guards.place({ erasureId, environmentId, keys, cutoffMs: T, lapsesAtMs: null });
+    await people.guards.putHold({ erasureId, environmentId, keys, cutoffMs: T, lapsesAtMs: null });
     await records.putRequests([request]);
   };
   const isLeft = async (...requests: ErasureRequest[]) => {
@@ -84,7 +84,7 @@ it('a batch that cannot be finished delays only its own people, and is finished 
   stuck.clear();
   stuck.add('none');
   await until('all are', () => isLeft());
-  expect(await people.guards.list('env')).toEqual([]);
+  expect(await people.guards.listHolds('env')).toEqual([]);
   await loop.close();
 });
 
@@ -103,9 +103,9 @@ it('requests that wait for another erasure delay no other requests, however many
   const last = { ...createRequest(stranger), ...late, requestedAt: T };
   // The hold of a long erasure, which is not otherwise part of this test.
   const { erasureId, environmentId } = first;
-  await people.guards.place({ erasureId, environmentId, keys: [held], cutoffMs: T, lapsesAtMs: null });
+  await people.guards.putHold({ erasureId, environmentId, keys: [held], cutoffMs: T, lapsesAtMs: null });
   for (const { subjectKeys: keys, cutoffAt: cutoffMs, ...request } of [...others, last])
-    await people.guards.place({ ...request, keys, cutoffMs, lapsesAtMs: null });
+    await people.guards.putHold({ ...request, keys, cutoffMs, lapsesAtMs: null });
   await records.addRequests([...others, last]);
   const links = [waiting, again].map((key) => ({
     environmentId: 'env',
@@ -141,7 +141,7 @@ it('a request that cannot be resolved is set aside and retried alone, and the ot
   const requests = Array.from({ length: 6 }, () => createRequest(randomBytes(16)));
   const hostile = requests[2]!;
   for (const { erasureId, environmentId, subjectKeys: keys } of requests)
-    await people.guards.place({ erasureId, environmentId, keys, cutoffMs: T, lapsesAtMs: null });
+    await people.guards.putHold({ erasureId, environmentId, keys, cutoffMs: T, lapsesAtMs: null });
   await records.addRequests(requests);
   const { putTargets } = rows;
   const alone: number[] = [];
@@ -199,7 +199,7 @@ it('a person with more than ten thousand links is erased beside the others, whic
   const [heavy, ...others] = [flood[0]!, randomBytes(16), randomBytes(16)].map(createRequest);
   const put = async (request: ErasureRequest) => {
     const { erasureId, environmentId, subjectKeys: keys } = request;
-    await people.guards.place({ erasureId, environmentId, keys, cutoffMs: T, lapsesAtMs: null });
+    await people.guards.putHold({ erasureId, environmentId, keys, cutoffMs: T, lapsesAtMs: null });
     await records.addRequests([request]);
   };
   const isDone = async (request: ErasureRequest) => (await records.readReceipt(request.erasureId)) !== null;
@@ -233,7 +233,7 @@ it('a person with many links whose batch another process has begun is erased bes
   const flood = Array.from({ length: 150 }, () => randomBytes(16));
   const [heavy, other] = [flood[0]!, randomBytes(16)].map(createRequest);
   for (const { erasureId, environmentId, subjectKeys: keys } of [heavy!, other!])
-    await people.guards.place({ erasureId, environmentId, keys, cutoffMs: T, lapsesAtMs: null });
+    await people.guards.putHold({ erasureId, environmentId, keys, cutoffMs: T, lapsesAtMs: null });
   await records.addRequests([heavy!, other!]);
   const { erasureId, environmentId, cutoffAt } = heavy!;
   await records.putProgress([
@@ -268,7 +268,7 @@ it('a person with many links that cannot be resolved is not tried again without 
   addLinksAmong(rows, flood);
   const heavy = createRequest(flood[0]!);
   const { erasureId, environmentId, subjectKeys: keys } = heavy;
-  await people.guards.place({ erasureId, environmentId, keys, cutoffMs: T, lapsesAtMs: null });
+  await people.guards.putHold({ erasureId, environmentId, keys, cutoffMs: T, lapsesAtMs: null });
   await records.addRequests([heavy]);
   let reads = 0;
   const readProgress: typeof records.readProgress = () => {

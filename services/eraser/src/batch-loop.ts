@@ -14,7 +14,7 @@ export interface BatchLoopParts extends BatchParts {
   /** Most requests of one batch. */
   readonly batchRequestsMax: number;
   /** Called after each look for requests. */
-  readonly onLook: () => void;
+  readonly onPoll: () => void;
   readonly startBatch: () => (receipts: readonly ErasureReceipt[]) => void;
   readonly onFault: (fault: unknown) => void;
   /** Whether all stores answer. While they do, a batch that cannot be begun is the fault of a request in it. */
@@ -32,7 +32,7 @@ export interface BatchLoop extends Leading {
 }
 
 /** How often the loop looks for requests without being woken, because another process may have stored some. */
-const LOOK_MS = 10_000;
+const POLL_MS = 10_000;
 const RETRY_MIN_MS = 500;
 /** An attempt costs a store that is away almost nothing, and people are erased within a minute. */
 const RETRY_MAX_MS = 10_000;
@@ -54,7 +54,7 @@ async function runBatches(parts: BatchLoopParts, alarm: Alarm, signal: AbortSign
     try {
       const hasWorked = await runNext(parts, state, signal);
       retryMs = RETRY_MIN_MS;
-      if (!hasWorked) await alarm.wait(LOOK_MS, signal);
+      if (!hasWorked) await alarm.wait(POLL_MS, signal);
     } catch (error) {
       if (signal.aborted) {
         parts.onHandover();
@@ -93,7 +93,7 @@ async function runNext(parts: BatchLoopParts, state: LoopState, signal: AbortSig
   const { records } = parts;
   const progress = await records.readProgress();
   const unfinished = await records.readUnfinished();
-  parts.onLook();
+  parts.onPoll();
   if (progress.length === 0 && unfinished.length === 0) return false;
   // From the stored progress, because another process may have begun a heavy batch.
   const heavy = new Set(
@@ -172,7 +172,7 @@ async function beginNext(parts: BatchLoopParts, state: LoopState, signal: AbortS
   };
   const batch = await queue.attempt(requests, () => beginBatch(parts, requests, signal, { onHeavy }));
   if (batch === undefined) return true;
-  for (const request of requests) leftOut.set(toId(request), performance.now() + LOOK_MS);
+  for (const request of requests) leftOut.set(toId(request), performance.now() + POLL_MS);
   for (const name of batch?.names ?? []) leftOut.delete(toId(name));
   // Before the others are done, which takes its time.
   if (hasHeavy) openLane(parts, state, { begun: [], unfinished: await parts.records.readUnfinished(), signal });

@@ -44,34 +44,40 @@ const ANSWER_MAX_MS = 2_000;
 export function createEraserMetrics(metrics: Metrics, waiting: WaitingSource): EraserMetrics {
   watchWaiting(metrics, waiting);
   const noteUpkeep = watchUpkeep(metrics);
-  const requests = metrics.counter('eraser_requests_total', 'Erasures that got their receipt');
+  const requests = metrics.counter('playline_eraser_requests_total', 'Erasures that got their receipt');
   const erased = metrics.histogram(
-    'eraser_erased_seconds',
+    'playline_eraser_erasure_duration_seconds',
     'From the request to the moment when no query finds a row',
     {
       bucketsSeconds: SECONDS,
     },
   );
-  const batches = metrics.histogram('eraser_batch_seconds', 'Time of batches that were finished', {
+  const batches = metrics.histogram('playline_eraser_batch_duration_seconds', 'Time of batches that were finished', {
     bucketsSeconds: SECONDS,
   });
   const handovers = metrics.counter(
-    'eraser_handovers_total',
+    'playline_eraser_handovers_total',
     'Times that work under way stopped because another process leads',
   );
-  const faults = metrics.counter('eraser_faults_total', 'Attempts that failed and are done again', ['during']);
-  const survivors = metrics.counter('eraser_survivors_total', 'Rows that were found although they were erased', [
-    'table',
-  ]);
-  const putBack = metrics.counter('eraser_links_put_back_total', 'Later links that were published again');
+  const faults = metrics.counter('playline_eraser_faults_total', 'Attempts that failed and are done again', ['during']);
+  const survivors = metrics.counter(
+    'playline_eraser_survivors_total',
+    'Rows that were found although they were erased',
+    ['table'],
+  );
+  const putBack = metrics.counter('playline_eraser_links_put_back_total', 'Later links that were published again');
   const fenceRestores = metrics.counter(
-    'eraser_fence_restores_total',
+    'playline_eraser_fence_restores_total',
     'Times that all fences were set again because Redis was restarted or promoted',
   );
   const aside = new Set<string>();
-  metrics.collectedGauge('eraser_requests_set_aside', 'Erasures that cannot be resolved and are retried alone', {
-    collect: (gauge) => gauge.set(aside.size),
-  });
+  metrics.collectedGauge(
+    'playline_eraser_deferred_requests',
+    'Erasures that cannot be resolved and are retried alone',
+    {
+      collect: (gauge) => gauge.set(aside.size),
+    },
+  );
   return {
     aside,
     noteUpkeep,
@@ -100,15 +106,15 @@ export function secondsBetween(fromAt: number | null, untilAt: number): number {
 /** Registers the gauges of waiting work. Every process reports them, also one that does not lead. */
 function watchWaiting(metrics: Metrics, source: WaitingSource): void {
   const read = createWaitingReader(source);
-  metrics.collectedGauge('eraser_requests_waiting', 'Erasures that were accepted and have no receipt', {
+  metrics.collectedGauge('playline_eraser_waiting_requests', 'Erasures that were accepted and have no receipt', {
     collect: async (gauge) => gauge.set((await read()).requests),
   });
   metrics.collectedGauge(
-    'eraser_oldest_unverified_seconds',
+    'playline_eraser_oldest_unverified_seconds',
     'Age of the oldest erasure without a receipt; 0 without any',
     { collect: async (gauge) => gauge.set(secondsBetween((await read()).oldestAt, source.wallClockMs())) },
   );
-  metrics.collectedGauge('eraser_holds_over_an_hour', 'Holds of erasures accepted more than an hour ago', {
+  metrics.collectedGauge('playline_eraser_holds_over_an_hour', 'Holds of erasures accepted more than an hour ago', {
     collect: async (gauge) => gauge.set((await read()).holdsOverAnHour),
   });
 }
@@ -137,7 +143,7 @@ function createWaitingReader({ readWaiting }: WaitingSource): () => Promise<Wait
 function watchUpkeep(metrics: Metrics): (work: UpkeepWork) => void {
   const doneMs = new Map<UpkeepWork, number>();
   metrics.collectedGauge(
-    'eraser_upkeep_age_seconds',
+    'playline_eraser_upkeep_age_seconds',
     'Since this process did the work, or began to lead; absent where it never led',
     {
       labelNames: ['work'],

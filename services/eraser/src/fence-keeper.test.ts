@@ -30,7 +30,7 @@ it('sets fences and holds again after a start of Redis that went back to a state
     identityKey: erased,
     status: 'full',
     receivedAt: T,
-    place,
+    position: place,
   });
   people.restart();
   await records.putFences([{ environmentId: ENVIRONMENT, key: erased, cutoffMs: T, erasureId: randomBytes(16) }]);

@@ -15,7 +15,7 @@ import {
 import { createConnectionFaults } from '@playline/stores';
 import {
   createSchemaRegistry,
-  openLetterCount,
+  openDeadLetterCount,
   openLogReader,
   openProducer,
   openRecordConsumer,
@@ -28,27 +28,27 @@ const config = parseConfig(configSchema, process.env);
 const logger = createLogger({ service: SERVICE, level: config.LOG_LEVEL });
 const metrics = createMetrics(SERVICE);
 const faults = createConnectionFaults(logger);
-const kafka = { ...toKafka(config, logger), onFault: faults.of('Kafka') };
-const clickhouse = { ...toClickHouse(config), onFault: faults.of('ClickHouse') };
+const kafka = { ...toKafka(config, logger), onFault: faults.listenerOf('Kafka') };
+const clickhouse = { ...toClickHouse(config), onFault: faults.listenerOf('ClickHouse') };
 
 await runService(logger, async (use) => {
   const requestTopic = config.TOPIC_PREFIX + TOPICS.erasures.name;
   const { SESSION_TIMEOUT_MS: sessionTimeoutMs, CONSUMER_GROUP: groupId } = config;
-  const registry = createSchemaRegistry({ ...toRegistry(config), onFault: faults.of('the schema registry') });
+  const registry = createSchemaRegistry({ ...toRegistry(config), onFault: faults.listenerOf('the schema registry') });
   const people = await use('people', () =>
     openRedisPeople({
       ...toRedis(config),
       linkTopic: config.TOPIC_PREFIX + TOPICS.identityLinks.name,
       consentTopic: config.TOPIC_PREFIX + TOPICS.consents.name,
-      onUnusable: faults.of('Redis'),
-      onFault: faults.of('Redis'),
+      onUnusable: faults.listenerOf('Redis'),
+      onFault: faults.listenerOf('Redis'),
     }),
   );
   const records = await use('erasure records', () => openErasureRecords(clickhouse));
   const rows = await use('erasure rows', () => openErasureRows(clickhouse));
   const producer = await use('producer', () => openProducer({ ...kafka, clientId: SERVICE, logger }));
   const reader = await use('log reader', () => openLogReader({ ...kafka, clientId: SERVICE }));
-  await use('letter count', () => openLetterCount({ ...kafka, topics: [requestTopic], metrics }));
+  await use('letter count', () => openDeadLetterCount({ ...kafka, topics: [requestTopic], metrics }));
   const eraser = await use('eraser', () =>
     openEraser({
       people,
@@ -78,8 +78,8 @@ await runService(logger, async (use) => {
       wallClockMs: Date.now,
     }),
   );
-  const ready = { ...eraser.ready, store: faults.forgetting('ClickHouse', () => records.ready()) };
-  const reasons = () => ({ ...faults.reasons(), ...eraser.hindrances() });
+  const ready = { ...eraser.ready, store: faults.clearingOnSuccess('ClickHouse', () => records.ready()) };
+  const reasons = () => ({ ...faults.reasons(), ...eraser.blockers() });
   const { ADMIN_HOST: host, ADMIN_PORT: port } = config;
   await use('admin listener', () => openAdminServer({ host, port, ready, reasons, metrics }));
 });

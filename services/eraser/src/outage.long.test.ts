@@ -27,7 +27,7 @@ it('erasures wait while ClickHouse answers but refuses inserts, none is set asid
     traceId: '',
   }));
   for (const { erasureId, environmentId, subjectKeys: keys } of requests)
-    await people.guards.place({ erasureId, environmentId, keys, cutoffMs: T, lapsesAtMs: null });
+    await people.guards.putHold({ erasureId, environmentId, keys, cutoffMs: T, lapsesAtMs: null });
   await records.addRequests(requests);
   // One part is all that fits: every further insert is refused with TOO_MANY_PARTS.
   const stranger = { batchId: randomBytes(16), erasureId: randomBytes(16), environmentId: 'stranger', cutoffAt: T };
@@ -47,7 +47,7 @@ it('erasures wait while ClickHouse answers but refuses inserts, none is set asid
     windowMs: 0,
     batchRequestsMax: 2,
     logger: createLogger({ service: 'test', level: 'error' }, { write: (line: string) => errors.push(line) }),
-    onLook: () => {},
+    onPoll: () => {},
     onFault: () => faults++,
     onHandover: () => {},
     startBatch: () => () => {},

@@ -66,7 +66,7 @@ it('every process reports waiting work when it is asked, whether it leads or not
   const request = { erasureId: randomBytes(16), environmentId: 'env', subjectKeys: [key], memberKeys: [], traceId: '' };
   await records.putRequests([{ ...request, cutoffAt: requestedAt, requestedAt }]);
   const text = await metrics.text();
-  expect(text).toMatch(/eraser_requests_waiting\{[^}]*\} 1\n/);
-  expect(Number(/eraser_oldest_unverified_seconds\{[^}]*\} (\d+)/.exec(text)?.[1])).toBeGreaterThanOrEqual(90);
+  expect(text).toMatch(/playline_eraser_waiting_requests\{[^}]*\} 1\n/);
+  expect(Number(/playline_eraser_oldest_unverified_seconds\{[^}]*\} (\d+)/.exec(text)?.[1])).toBeGreaterThanOrEqual(90);
   await eraser.close();
 });

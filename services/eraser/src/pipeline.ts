@@ -10,8 +10,8 @@ import {
   type ErasureRecords,
   type ErasureRows,
   enforceFences,
+  type FactLocation,
   findRequestFault,
-  type LinkPlace,
 } from '@playline/erasure';
 import type { ReadinessChecks } from '@playline/http';
 import type { HoldName, People } from '@playline/people';
@@ -61,7 +61,7 @@ export interface EraserParts {
 export interface Eraser extends Closable {
   readonly ready: ReadinessChecks;
   /** Why requests are not taken, by `topic/partition`. */
-  hindrances(): Readonly<Record<string, string>>;
+  blockers(): Readonly<Record<string, string>>;
 }
 
 /** The owner of this partition of the request topic does the batches, so one process at a time does. */
@@ -94,7 +94,7 @@ export async function openEraser(parts: EraserParts): Promise<Eraser> {
       people: () => people.ready(),
       broker: () => parts.producer.ready(),
     },
-    hindrances: () => Object.fromEntries(consumer.hindrances()),
+    blockers: () => Object.fromEntries(consumer.blockers()),
     async close() {
       await Promise.all(Object.values(workers).map((each) => each.close()));
       await consumer.close();
@@ -138,7 +138,7 @@ function openWorkers(parts: EraserParts, metrics: EraserMetrics) {
     onStep: (begun) => {
       step = begun;
     },
-    onLook: () => {
+    onPoll: () => {
       step = 'take';
     },
     onFault: () => metrics.countFault(step),
@@ -186,7 +186,7 @@ async function readWaiting({ people, records, wallClockMs }: EraserParts): Promi
   const requests = await records.readUnfinished();
   let holdsOverAnHour = 0;
   for (const environmentId of await records.readEnvironments())
-    for (const { cutoffMs } of await people.guards.list(environmentId))
+    for (const { cutoffMs } of await people.guards.listHolds(environmentId))
       if (secondsBetween(cutoffMs, wallClockMs()) > AN_HOUR_S) holdsOverAnHour++;
   return { requests: requests.length, oldestAt: requests[0]?.requestedAt ?? null, holdsOverAnHour };
 }
@@ -260,14 +260,14 @@ async function restoreHolds({ people: { guards }, records }: FenceKeeperParts): 
     const { environmentId, erasureId, subjectKeys, memberKeys, cutoffAt: cutoffMs } = request;
     const closure = closures.get(toId(request));
     // A hold that exists may cover more identities than the request.
-    if (closure === undefined && (await guards.confirm(request))) continue;
+    if (closure === undefined && (await guards.confirmHold(request))) continue;
     const keys = closure ?? [...subjectKeys, ...memberKeys];
-    await guards.place({ environmentId, erasureId, keys, cutoffMs, lapsesAtMs: null });
+    await guards.putHold({ environmentId, erasureId, keys, cutoffMs, lapsesAtMs: null });
     placed.push(request);
   }
   // A receipt is stored before the release: another process may have finished some of these.
   const unfinished = new Set((await records.readUnfinished()).map(toId));
-  for (const name of placed) if (!unfinished.has(toId(name))) await guards.release(name);
+  for (const name of placed) if (!unfinished.has(toId(name))) await guards.releaseHold(name);
 }
 
 interface PutBackParts {
@@ -318,7 +318,7 @@ const FACTS_A_CALL = 1_000;
 const GAP_MAX = 500;
 
 /** Places in ranges of the log, in its order. */
-function toRanges(places: readonly LinkPlace[]): { partition: number; offsets: number[] }[] {
+function toRanges(places: readonly FactLocation[]): { partition: number; offsets: number[] }[] {
   const ranges: { partition: number; offsets: number[] }[] = [];
   for (const { partition, offset } of places.toSorted((a, b) => a.partition - b.partition || a.offset - b.offset)) {
     const last = ranges.at(-1);
@@ -377,13 +377,20 @@ async function takeAll({ people: { guards }, records }: IntakeParts, requests: r
   for (const request of requests) {
     const { environmentId, erasureId, subjectKeys, memberKeys, cutoffAt: cutoffMs } = request;
     // An existing hold may cover more identities by now: the whole closure of the erasure.
-    if (await guards.confirm({ environmentId, erasureId })) continue;
-    await guards.place({ environmentId, erasureId, keys: [...subjectKeys, ...memberKeys], cutoffMs, lapsesAtMs: null });
+    if (await guards.confirmHold({ environmentId, erasureId })) continue;
+    await guards.putHold({
+      environmentId,
+      erasureId,
+      keys: [...subjectKeys, ...memberKeys],
+      cutoffMs,
+      lapsesAtMs: null,
+    });
   }
   await records.addRequests(requests);
   // Read after the hold was placed: if the receipt comes later, its release follows.
   const unfinished = new Set((await records.readUnfinished()).map(({ erasureId }) => erasureId.toString('hex')));
-  for (const request of requests) if (!unfinished.has(request.erasureId.toString('hex'))) await guards.release(request);
+  for (const request of requests)
+    if (!unfinished.has(request.erasureId.toString('hex'))) await guards.releaseHold(request);
 }
 
 /** Turns every fault of the stores into a retryable one, so that requests wait. */

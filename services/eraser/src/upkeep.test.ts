@@ -109,14 +109,14 @@ describe('the upkeep', () => {
     await records.putRequests([finished, waiting].map((each) => ({ ...each, ...request })));
     await records.putReceipts([{ ...finished, physicallyErasedAt: T, logExpiredAt: T } as unknown as ErasureReceipt]);
     for (const each of [finished, waiting])
-      await people.guards.place({ ...each, keys: request.subjectKeys, cutoffMs: T, lapsesAtMs: null });
+      await people.guards.putHold({ ...each, keys: request.subjectKeys, cutoffMs: T, lapsesAtMs: null });
     const [left, under] = [randomBytes(16), randomBytes(16)];
     for (const batch of [left, under])
       await rows.putTargets(batch, [{ environmentId: 'env', key: randomBytes(16), cutoffMs: T }]);
     await records.putProgress([{ batchId: under, ...waiting, cutoffAt: T, closureKeys: [], deleted: {} }]);
     upkeep.lead();
     await vi.waitFor(() => expect(countOf('tidy')).toBe(1));
-    expect(await people.guards.list('env')).toMatchObject([{ erasureId: waiting.erasureId }]);
+    expect(await people.guards.listHolds('env')).toMatchObject([{ erasureId: waiting.erasureId }]);
     expect(await rows.readBatches()).toEqual([under]);
     await upkeep.close();
   });

@@ -164,6 +164,6 @@ const WORKS: Record<UpkeepWork, (parts: UpkeepParts, signal: AbortSignal) => Pro
 async function releaseFinished({ records, people: { guards } }: UpkeepParts): Promise<void> {
   const finished = await records.readFinished();
   for (const environmentId of await records.readEnvironments())
-    for (const { erasureId } of await guards.list(environmentId))
-      if (finished.has(erasureId.toString('hex'))) await guards.release({ environmentId, erasureId });
+    for (const { erasureId } of await guards.listHolds(environmentId))
+      if (finished.has(erasureId.toString('hex'))) await guards.releaseHold({ environmentId, erasureId });
 }

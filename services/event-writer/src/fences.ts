@@ -1,4 +1,4 @@
-import type { FenceQuestion } from '@playline/contracts';
+import type { FenceQuery } from '@playline/contracts';
 import { type ErasureRecords, type FenceSet, openFenceSet } from '@playline/erasure';
 import type { RowHead } from '@playline/events';
 import type { Closable, Logger } from '@playline/runtime';
@@ -11,7 +11,7 @@ export interface Fences extends Closable {
 }
 
 /** At most one log line in this time reports that fences cannot be read. */
-const TELL_AGAIN_MS = 60_000;
+const LOG_INTERVAL_MS = 60_000;
 
 /** Opens the fences of erased people and reports why they cannot be read. Without them nothing is written. */
 export function openFences(records: Pick<ErasureRecords, 'readFences'>, logger: Logger): Fences {
@@ -19,7 +19,7 @@ export function openFences(records: Pick<ErasureRecords, 'readFences'>, logger: 
   let toldMs = Number.NEGATIVE_INFINITY;
   const onFault = (error: unknown) => {
     why = error instanceof Error ? error.message : String(error);
-    if (performance.now() - toldMs < TELL_AGAIN_MS) return;
+    if (performance.now() - toldMs < LOG_INTERVAL_MS) return;
     toldMs = performance.now();
     logger.warn(
       { error },
@@ -41,7 +41,7 @@ type FenceVerdict = 'keep' | 'drop' | 'blank';
 /** Checks records against fences, however late they come. @throws RetryableFault while the fences are not loaded */
 export interface CheckFences {
   ofRow(head: RowHead): FenceVerdict;
-  isFenced(question: FenceQuestion): boolean;
+  isFenced(question: FenceQuery): boolean;
 }
 
 /**

@@ -14,7 +14,7 @@ import {
 } from '@playline/runtime';
 import { createConnectionFaults } from '@playline/stores';
 import type { Consumer } from '@playline/stream';
-import { createSchemaRegistry, openBlockConsumer, openLetterCount, openProducer } from '@playline/stream/kafka';
+import { createSchemaRegistry, openBlockConsumer, openDeadLetterCount, openProducer } from '@playline/stream/kafka';
 import { configSchema } from './config.ts';
 import { openFences } from './fences.ts';
 import { createPipeline } from './pipeline.ts';
@@ -25,26 +25,26 @@ const config = parseConfig(configSchema, process.env);
 const logger = createLogger({ service: SERVICE, level: config.LOG_LEVEL });
 const metrics = createMetrics(SERVICE);
 const faults = createConnectionFaults(logger);
-const kafka = { ...toKafka(config, logger), onFault: faults.of('Kafka') };
-const registry = { ...toRegistry(config), onFault: faults.of('the schema registry') };
+const kafka = { ...toKafka(config, logger), onFault: faults.listenerOf('Kafka') };
+const registry = { ...toRegistry(config), onFault: faults.listenerOf('the schema registry') };
 const limits = toBlockLimits(config);
 
 await runService(logger, async (use) => {
   const consumers = new Map<'consumer' | 'audit', Consumer>();
   const store = await use('event store', () =>
-    openEventStore({ ...toClickHouse(config), onFault: faults.of('ClickHouse') }),
+    openEventStore({ ...toClickHouse(config), onFault: faults.listenerOf('ClickHouse') }),
   );
   const records = await use('erasure records', () =>
-    openErasureRecords({ ...toClickHouse(config), onFault: faults.of('ClickHouse') }),
+    openErasureRecords({ ...toClickHouse(config), onFault: faults.listenerOf('ClickHouse') }),
   );
   const fences = await use('fences', () => openFences(records, logger));
   const ready = {
     consumer: () => consumers.get('consumer')?.ready() ?? false,
     audit: () => consumers.get('audit')?.ready() ?? false,
-    store: faults.forgetting('ClickHouse', () => store.ready()),
+    store: faults.clearingOnSuccess('ClickHouse', () => store.ready()),
     fences: () => fences.set.loaded,
   };
-  const hindrances = () => Object.fromEntries([...consumers.values()].flatMap((each) => [...each.hindrances()]));
+  const hindrances = () => Object.fromEntries([...consumers.values()].flatMap((each) => [...each.blockers()]));
   const reasons = () => ({ ...faults.reasons(), ...fences.reasons(), ...hindrances() });
   await use('admin listener', () =>
     openAdminServer({ host: config.ADMIN_HOST, port: config.ADMIN_PORT, ready, reasons, metrics }),
@@ -61,7 +61,7 @@ await runService(logger, async (use) => {
     blockBytesMax: config.BLOCK_BYTES_MAX,
   });
   const { topics, auditTopics } = pipeline;
-  await use('letter count', () => openLetterCount({ ...kafka, topics: [...topics, ...auditTopics], metrics }));
+  await use('letter count', () => openDeadLetterCount({ ...kafka, topics: [...topics, ...auditTopics], metrics }));
   await pipeline.prefetch();
   const open = (groupId: string, topics: readonly string[]) =>
     openBlockConsumer({

@@ -41,8 +41,8 @@ import {
   type BlockBuilder,
   type BlockName,
   type BlockSink,
-  createNameNotes,
   createStoreCalls,
+  createTokenNotes,
   type Outcome,
   type Producer,
   RetryableFault,
@@ -101,7 +101,7 @@ export function createPipeline(options: PipelineOptions): Pipeline {
   const parts = {
     schemas,
     checkFences: createCheckFences(fences, writerMetrics.countBlanked),
-    writeRows: createWriteRows({ store, calls: createStoreCalls(metrics, 'event_writer') }),
+    writeRows: createWriteRows({ store, calls: createStoreCalls(metrics) }),
     pool: createBufferPool(blockBytesMax),
   };
   const audit = new Map(auditStepsOf(parts).map(([topic, step]) => [topicPrefix + topic.name, step]));
@@ -149,12 +149,12 @@ const auditStepsOf = (parts: BlockParts): [topic: Topic, step: BlockStep][] => [
 /** Metrics of this service. The stream counts records, drops, dead letters, blocks, lag and calls of the store. */
 function createWriterMetrics(metrics: Metrics) {
   const deferredTotal = metrics.counter(
-    'event_writer_deferred_total',
+    'playline_event_writer_deferred_total',
     'Records read only when their block was written',
     ['outcome'],
   );
   const blankedTotal = metrics.counter(
-    'event_writer_blanked_total',
+    'playline_event_writer_blanked_total',
     'Events stored without the anonymous id of somebody erased, which they carried',
   );
   return {
@@ -181,7 +181,7 @@ function createWriteMessages(parts: BlockParts): BlockStep {
 class MessageBlock implements BlockBuilder {
   readonly #options: MessageBlockOptions;
   readonly #transcoder: RowTranscoder;
-  readonly #notes = createNameNotes();
+  readonly #notes = createTokenNotes();
   readonly #events: RowBuffer;
 
   constructor(options: MessageBlockOptions, transcoder: RowTranscoder) {
@@ -244,7 +244,7 @@ function createWriteRecords<R>(codec: RecordCodec<R>, rows: RecordRows<R>, parts
 
 class RecordBlock<R> implements BlockBuilder {
   readonly #options: RecordBlockOptions<R>;
-  readonly #notes = createNameNotes();
+  readonly #notes = createTokenNotes();
   /** One for each table, in the order of the tables. */
   readonly #buffers: RowBuffer[];
 

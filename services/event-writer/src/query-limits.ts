@@ -1,5 +1,5 @@
 import type { Closable, Logger, Metrics } from '@playline/runtime';
-import { askClickHouse, type ClickHouseAccount, quoteText } from '@playline/stores';
+import { type ClickHouseAccount, quoteText, sendStatement } from '@playline/stores';
 
 /** How long a query without its limits can run: short enough that it cannot fill the memory of the server. */
 const POLL_MS = 500;
@@ -32,7 +32,7 @@ GROUP BY account.user_name FORMAT JSONCompactEachRow`;
 type Running = [user: string, queryIdHex: string, elapsedS: number, settings: string[]];
 type Limits = [user: string, names: string[], seconds: number];
 
-export interface QueryLimitsParts {
+export interface QueryLimitsOptions {
   /** May read running queries and stop them. */
   readonly account: ClickHouseAccount;
   readonly logger: Logger;
@@ -40,7 +40,7 @@ export interface QueryLimitsParts {
 }
 
 /** Stops queries that run beyond the limits of their accounts, until it is closed. Any number of processes may do so. */
-export function openQueryLimits(parts: QueryLimitsParts): Closable {
+export function openQueryLimits(parts: QueryLimitsOptions): Closable {
   const check = createCheck(parts);
   let reportedMs = Number.NEGATIVE_INFINITY;
   const report = (error: unknown) => {
@@ -70,9 +70,9 @@ export function openQueryLimits(parts: QueryLimitsParts): Closable {
   };
 }
 
-function createCheck({ account, logger, metrics }: QueryLimitsParts): () => Promise<void> {
+function createCheck({ account, logger, metrics }: QueryLimitsOptions): () => Promise<void> {
   const stopped = metrics.counter(
-    'event_writer_queries_stopped_total',
+    'playline_event_writer_queries_stopped_total',
     'Queries of limited ClickHouse accounts that were stopped: they lifted a limit, or ran too long.',
     ['reason'],
   );
@@ -120,5 +120,5 @@ async function readRows<T>(account: ClickHouseAccount, sql: string): Promise<T[]
 async function send(account: ClickHouseAccount, body: string): Promise<string> {
   // Otherwise the log of queries would have four rows a second from here.
   const settings = { log_queries: '0' };
-  return (await askClickHouse(account, { body, settings, deadlineMs: REQUEST_MAX_MS })).text();
+  return (await sendStatement(account, { body, settings, deadlineMs: REQUEST_MAX_MS })).text();
 }

@@ -1,11 +1,18 @@
 import type { KeyVerifier, UsageCounter } from '@playline/access-keys';
 import { createDocsRoutes as createRoutes, type DocsClocks, errorPath } from '@playline/api-docs';
-import { createBytesInFlight, createFaultLog, createHttpApp, type HttpApp, type Route } from '@playline/http';
+import {
+  createBytesInFlight,
+  createFaultLog,
+  createHttpApp,
+  createRequestDurations,
+  type HttpApp,
+  type Route,
+} from '@playline/http';
 import type { Utf8IdentityKeyer } from '@playline/people';
 import type { Logger, Metrics } from '@playline/runtime';
 import type { Producer } from '@playline/stream';
 import { type AudiencePorts, createAudienceRoutes } from './audience-routes.ts';
-import { createAuthorise, createOperationCount, STRANGE_ORIGIN } from './authorise.ts';
+import { createAuthorise, createOperationCount, ORIGIN_NOT_ALLOWED } from './authorise.ts';
 import type { ClockWatch } from './clock-watch.ts';
 import type { Config } from './config.ts';
 import type { DocsSettings } from './docs/examples/context.ts';
@@ -21,7 +28,7 @@ import type { SchemaIds } from './schema-ids.ts';
 /** What the gateway works with: settings and ports, no adapters. */
 export interface GatewayParts {
   config: GatewaySettings;
-  producer: Pick<Producer, 'send' | 'sendPlaced'>;
+  producer: Pick<Producer, 'send' | 'sendForOffset'>;
   publishRejections: PublishRejections;
   /** What consent and erasure work with. */
   audience: AudiencePorts;
@@ -60,13 +67,17 @@ export function createGatewayApp({ config, logger, ...parts }: GatewayParts): Ht
   const authorise = createAuthorise(
     publishableKeyHeader,
     limits.failedKeys.guard(parts.verifyPublishable),
-    (key, { traceId }) => parts.usage.refused(key, { reason: STRANGE_ORIGIN, traceId }),
+    (key, { traceId }) => parts.usage.refused(key, { reason: ORIGIN_NOT_ALLOWED, traceId }),
   );
   const bytesInFlight = createBytesInFlight(config.BYTES_IN_FLIGHT_MAX);
   // Read only when metrics are scraped, because the value changes four times in every request.
-  parts.metrics.collectedGauge('gateway_bytes_in_flight', 'Bytes received and not yet acknowledged by the brokers', {
-    collect: (gauge) => gauge.set(bytesInFlight.held),
-  });
+  parts.metrics.collectedGauge(
+    'playline_gateway_in_flight_bytes',
+    'Bytes received and not yet acknowledged by the brokers',
+    {
+      collect: (gauge) => gauge.set(bytesInFlight.held),
+    },
+  );
   const messages = createMessagesRoute({
     authorise,
     limit: limits.messages,
@@ -91,10 +102,10 @@ export function createGatewayApp({ config, logger, ...parts }: GatewayParts): Ht
   const audience = createAudienceRoutes({ ...shared, count: createOperationCount(parts.usage) });
   const docs = createDocsRoutes({ publicUrl: config.PUBLIC_URL, headerPrefix: config.HTTP_HEADER_PREFIX });
   return createHttpApp({
-    routes: [...[limits.failedKeys.show(messages), ...audience].map(parts.clock.guard), ...docs],
+    routes: [...[limits.failedKeys.addHeaders(messages), ...audience].map(parts.clock.guard), ...docs],
     publishableKeyHeader,
     link: (code) => config.PUBLIC_URL + errorPath(code),
-    onAnswer: (_exchange, status) => metrics.onAnswer(status),
+    onAnswer: createRequestDurations(parts.metrics),
     onFault: createFaultLog({ logger }),
   });
 }

@@ -61,13 +61,13 @@ export interface AudiencePorts {
 
 export interface AudiencePeople extends Pick<People, 'readEpoch' | 'ready' | 'takesWrites'> {
   graph: Pick<IdentityGraph, 'membersOf'>;
-  guards: Pick<ErasureGuards, 'place' | 'confirm' | 'release'>;
+  guards: Pick<ErasureGuards, 'putHold' | 'confirmHold' | 'releaseHold'>;
 }
 
 export interface AudienceRoutesParts {
   config: Pick<Config, 'HTTP_HEADER_PREFIX' | 'TOPIC_PREFIX' | 'PUBLISH_DEADLINE_MS' | 'ERASURE_CLOCK_SKEW_MS'>;
   audience: AudiencePorts;
-  producer: Pick<Producer, 'sendPlaced'>;
+  producer: Pick<Producer, 'sendForOffset'>;
   keyer: IdentityKeyer;
   /** The check of the publishable key. */
   authorise: Authorise;
@@ -108,10 +108,10 @@ function createErasureRoute({ config, audience, limits, ...parts }: AudienceRout
   const topic = config.TOPIC_PREFIX + TOPICS.erasures.name;
   const deadlineMs = config.PUBLISH_DEADLINE_MS;
   const publish = (request: ErasureRequestToPublish) =>
-    producer.sendPlaced({ topic, ...request }, { attemptsMaxMs: deadlineMs });
+    producer.sendForOffset({ topic, ...request }, { attemptsMaxMs: deadlineMs });
   const clockSkewMs = config.ERASURE_CLOCK_SKEW_MS;
   const requestErasure = createRequestErasure({ publish, people: audience.people, schemaId, clockSkewMs, onFault });
-  return limits.failedKeys.show(count.route(createEraseRoute({ authorise, requestErasure, keyer, deadlineMs })));
+  return limits.failedKeys.addHeaders(count.route(createEraseRoute({ authorise, requestErasure, keyer, deadlineMs })));
 }
 
 function schemaIdOf({ schemaIds }: AudiencePorts, name: 'consents' | 'erasures'): () => number {
@@ -289,7 +289,7 @@ function createReceive({ authorise, bytesInFlight, keyer }: WriteConsentParts) {
 }
 
 interface StoreChangeParts {
-  producer: Pick<Producer, 'sendPlaced'>;
+  producer: Pick<Producer, 'sendForOffset'>;
   consents: Pick<ConsentStore, 'apply'>;
   /** @throws PublicError INTERNAL_SERVER_ERROR while the id is unknown */
   schemaId: () => number;
@@ -320,9 +320,9 @@ function createStoreChange(parts: StoreChangeParts): StoreChange {
       value: frameRecord(schemaId(), consentCodec.encode(change)),
       headers: { traceparent },
     };
-    const { partition, offset, loggedAtMs } = await producer.sendPlaced(record, { attemptsMaxMs: deadlineMs });
+    const { partition, offset, loggedAtMs } = await producer.sendForOffset(record, { attemptsMaxMs: deadlineMs });
     const place = { partition, offset, loggedAtMs: loggedAtMs ?? receivedAt };
-    return await consents.apply({ environmentId, identityKey, status, receivedAt, place });
+    return await consents.apply({ environmentId, identityKey, status, receivedAt, position: place });
   };
 }
 
@@ -372,10 +372,10 @@ export function parseWantedConsent(body: Buffer): WantedConsent {
 const SWEEP_INTERVAL_MS = 15_000;
 
 /** Drops abandoned holds every 15 s. A gateway that ends before it publishes the request leaves its hold behind. */
-export function openHoldSweep(guards: Pick<ErasureGuards, 'dropLapsed'>, logger: Logger): Closable {
+export function openHoldSweep(guards: Pick<ErasureGuards, 'dropLapsedHolds'>, logger: Logger): Closable {
   const sweep = async () => {
     try {
-      const dropped = await guards.dropLapsed(Date.now());
+      const dropped = await guards.dropLapsedHolds(Date.now());
       if (dropped > 0) logger.warn({ dropped }, 'holds of erasures lapsed: their requests never reached the log');
     } catch (error) {
       logger.warn({ error }, 'lapsed holds could not be dropped; the next sweep tries again');

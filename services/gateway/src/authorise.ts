@@ -1,7 +1,7 @@
 import { countFault, type KeyRecord, type KeyVerifier, type UsageCounter } from '@playline/access-keys';
 import { PublicError } from '@playline/errors';
-import { type ClientAddressOf, ClientGone, type Exchange, type Route } from '@playline/http';
-import { type LocalLimiter, type OnRefused, refusal, showLimit } from '@playline/rate-limit';
+import { type ClientAddressOf, ClientDisconnected, type Exchange, type Route } from '@playline/http';
+import { addLimitHeaders, type LocalLimiter, type OnRefused, rateLimitError } from '@playline/rate-limit';
 
 /** Returns the record of the request's key; a promise only when the key must be looked up. */
 export type Authorise = (exchange: Exchange) => KeyRecord | Promise<KeyRecord>;
@@ -24,7 +24,7 @@ export function createAuthorise(
     // Most keys have no list of origins, so the common case costs one comparison.
     if (record.origins.length !== 0 && !isForOrigin(record, exchange)) {
       onOtherOrigin(record, exchange);
-      throw new PublicError('UNAUTHORISED_REQUEST', { message: NOT_FOR_ORIGIN, details: { header: 'origin' } });
+      throw new PublicError('UNAUTHORISED_REQUEST', { message: ORIGIN_MESSAGE, details: { header: 'origin' } });
     }
     return record;
   };
@@ -39,7 +39,7 @@ export function createAuthorise(
   };
 }
 
-const NOT_FOR_ORIGIN = 'The key is not for pages of this origin.';
+const ORIGIN_MESSAGE = 'The key is not for pages of this origin.';
 
 /**
  * Whether a key with a list of origins may be used by this caller. A browser always sends the origin of a page that
@@ -60,11 +60,15 @@ export type CountUse = Pick<UsageCounter, 'used' | 'refused'>;
 export const ALL_REJECTED = 'ALL_MESSAGES_REJECTED';
 
 /** Reason counted for a page whose origin is not in the key's list. */
-export const STRANGE_ORIGIN = 'ORIGIN_NOT_ALLOWED';
+export const ORIGIN_NOT_ALLOWED = 'ORIGIN_NOT_ALLOWED';
 
 /** Counts a request that ended in a fault. A request whose caller has disconnected is not counted as refused. */
-export function countEnd(usage: CountUse, key: KeyRecord, { exchange, error }: { exchange: Exchange; error: unknown }) {
-  if (!(error instanceof ClientGone)) countFault(usage, key, { fault: error, traceId: exchange.traceId });
+export function countFailedRequest(
+  usage: CountUse,
+  key: KeyRecord,
+  { exchange, error }: { exchange: Exchange; error: unknown },
+) {
+  if (!(error instanceof ClientDisconnected)) countFault(usage, key, { fault: error, traceId: exchange.traceId });
 }
 
 /** Counts one operation: its key check gives the key, its route the outcome. */
@@ -92,7 +96,7 @@ export function createOperationCount(usage: CountUse): OperationCount {
           await route.handle(exchange, params);
         } catch (error) {
           const key = keys.get(exchange);
-          if (key !== undefined) countEnd(usage, key, { exchange, error });
+          if (key !== undefined) countFailedRequest(usage, key, { exchange, error });
           throw error;
         }
         const key = keys.get(exchange);
@@ -110,7 +114,7 @@ export interface FailedKeyLimit {
   /** Wraps a verifier: keys that it refuses are charged. */
   guard(verify: KeyVerifier): GuardedVerifier;
   /** Adds the limit's header fields to every answer of a route, unless a more specific limit replaces them. */
-  show(route: Route): Route;
+  addHeaders(route: Route): Route;
 }
 
 interface FailedKeyParts {
@@ -132,21 +136,21 @@ export function createFailedKeyLimit({ limiter, addressOf, onRefused }: FailedKe
   };
   const take = (exchange: Exchange) => {
     const bucket = bucketOf(exchange);
-    const standing = bucket.standing();
+    const standing = bucket.status();
     if (standing.allowed) return bucket.charge(1);
-    showLimit(exchange, () => bucket);
+    addLimitHeaders(exchange, () => bucket);
     onRefused(limiter.policy.name);
-    throw refusal(standing);
+    throw rateLimitError(standing);
   };
   return {
     guard: (verify) => (key, exchange) => {
       const verdict = verify(key);
       return verdict instanceof Promise ? verdict.then((record) => judge(record, exchange)) : judge(verdict, exchange);
     },
-    show: (route) => ({
+    addHeaders: (route) => ({
       ...route,
       handle: (exchange, params) => {
-        showLimit(exchange, () => bucketOf(exchange));
+        addLimitHeaders(exchange, () => bucketOf(exchange));
         return route.handle(exchange, params);
       },
     }),

@@ -28,7 +28,7 @@ export const CLOCK_OFF_MAX_MS = 3_600_000;
  */
 const COMPARISON_MAX_MS = 600_000;
 /** Refused requests bring no acknowledgement, and a new gateway has none yet: the clock of Redis is read this often. */
-const ASK_INTERVAL_MS = 30_000;
+const COMPARISON_INTERVAL_MS = 30_000;
 /** The listener waits this long for the first comparison. */
 const FIRST_ANSWER_MAX_MS = 1_000;
 
@@ -83,7 +83,7 @@ export async function openClockComparison(
   readClockMs: () => Promise<number>,
 ): Promise<Closable> {
   const compare = () => readClockMs().then(clock.observe, () => {});
-  const timer = setInterval(compare, ASK_INTERVAL_MS);
+  const timer = setInterval(compare, COMPARISON_INTERVAL_MS);
   timer.unref();
   await waitAtMost(FIRST_ANSWER_MAX_MS, compare(), () => {});
   return { close: () => clearInterval(timer) };

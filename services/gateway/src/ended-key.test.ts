@@ -41,7 +41,7 @@ describe('a request whose body is still arriving', () => {
       const { status: answered, body: envelope } = await answer;
       expect({ answered, code: JSON.parse(envelope).code }).toEqual({ answered: status, code });
       expect(gateway.producer.sent).toEqual([]);
-      expect(await gateway.metrics()).toContain('gateway_bytes_in_flight{service="gateway"} 0');
+      expect(await gateway.metrics()).toContain('playline_gateway_in_flight_bytes{service="gateway"} 0');
     },
   );
 

@@ -36,7 +36,7 @@ async function askReadiness(): Promise<{ status: number; body: unknown }> {
 
 async function takesWrites(): Promise<string | undefined> {
   const text = await (await fetch(`${gateway.adminUrl}/metrics`)).text();
-  return /^redis_takes_writes\{[^}]*\} (\d)$/m.exec(text)?.[1];
+  return /^playline_redis_takes_writes\{[^}]*\} (\d)$/m.exec(text)?.[1];
 }
 
 const statusOfConsent = async () => (await putConsent({ url: gateway.url, key }, wanted())).status;

@@ -23,7 +23,7 @@ import { openHoldSweep } from './audience-routes.ts';
 import { createClockWatch, openClockComparison } from './clock-watch.ts';
 import { configSchema } from './config.ts';
 import { openEnvironmentRates } from './environment-rates.ts';
-import { createSharingReport } from './rate-limits/index.ts';
+import { createSharedLog } from './rate-limits/index.ts';
 import { createDegraded, createReadiness } from './readiness.ts';
 import { openRejections } from './rejections.ts';
 import { audienceSchemasOf, openSchemaIds, topicNamesOf } from './schema-ids.ts';
@@ -42,9 +42,9 @@ const metrics = createMetrics('gateway');
 const faults = createConnectionFaults(logger);
 const clock = createClockWatch();
 const onLogTime = clock.observe;
-const kafka = { ...toKafka(config, logger), onFault: faults.of('Kafka'), clientId: 'gateway' };
-const redis = { ...toRedis(config), onFault: faults.of('Redis'), sharing: new RedisSharing() };
-const registry = createSchemaRegistry({ ...toRegistry(config), onFault: faults.of('the schema registry') });
+const kafka = { ...toKafka(config, logger), onFault: faults.listenerOf('Kafka'), clientId: 'gateway' };
+const redis = { ...toRedis(config), onFault: faults.listenerOf('Redis'), sharing: new RedisSharing() };
+const registry = createSchemaRegistry({ ...toRegistry(config), onFault: faults.listenerOf('the schema registry') });
 /** Shorter than the deadline of a request, so that a caller still gets a 500. */
 const COMMAND_TIMEOUT_MS = 2_000;
 
@@ -53,14 +53,17 @@ await runService(logger, async (use) => {
   const producer = await use('producer', () => openProducer({ ...kafka, topics, logger, onLogTime }));
   // Connects in the background while the keys are opened.
   const balances = await use('rate limit store', () => openRedisBalances(redis));
-  const limits = { balances, onShared: createSharingReport(metrics, logger) };
+  const limits = { balances, onShared: createSharedLog(metrics, logger) };
   const limiter = await use('rate limiter', () => openSharedLimiter(limits));
   const { sync, keys, ratesOf } = await openViews(use);
   const schemas = await use('schema ids', () => openSchemaIds(registry, written, logger));
   const rejections = await openRejectionsOf(use);
   const audience = await openAudience(use, { sync, keys });
   await use('clock', () => openClockComparison(clock, audience.people.readClockMs));
-  const lost = metrics.counter('gateway_usage_lost_total', 'Requests that the counts of key use do not tell of');
+  const lost = metrics.counter(
+    'playline_gateway_usage_lost_total',
+    'Requests that the counts of key use do not tell of',
+  );
   const onLost = (requests: number) => lost.inc(requests);
   // Opened before the listener, so closed after it: requests answered during the drain are counted too.
   const usage = await use('use of keys', async () =>

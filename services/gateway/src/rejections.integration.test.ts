@@ -69,7 +69,7 @@ describe('the gateway and the topic of rejections', () => {
     const opened = await openReady();
     await until('a rejection is lost', async () => {
       expect((await post(opened)).status).toBe(200);
-      return /gateway_rejections_dropped_total\{reason="fault"\S* [1-9]/.test(await metricsOf(opened));
+      return /playline_gateway_rejections_dropped_total\{reason="fault"\S* [1-9]/.test(await metricsOf(opened));
     });
     expect((await post(opened)).status).toBe(200);
     expect(await opened.close()).toBe(0);

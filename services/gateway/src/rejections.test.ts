@@ -39,8 +39,9 @@ function openPublisher(options: Partial<PublishRejectionsOptions> = {}) {
   return {
     producer,
     publish: (batch: BatchRejections, logBytesMax = Number.POSITIVE_INFINITY) => publish(batch, logBytesMax),
-    heldBytes: () => sumOf(/^gateway_rejections_bytes_held\S* (\S+)$/gm),
-    dropped: (reason = '') => sumOf(new RegExp(`^gateway_rejections_dropped_total\\S*${reason}\\S* (\\S+)$`, 'gm')),
+    heldBytes: () => sumOf(/^playline_gateway_rejections_waiting_bytes\S* (\S+)$/gm),
+    dropped: (reason = '') =>
+      sumOf(new RegExp(`^playline_gateway_rejections_dropped_total\\S*${reason}\\S* (\\S+)$`, 'gm')),
     sentCount: () => producer.sent.reduce((sum, { records }) => sum + records.length, 0),
   };
 }

@@ -41,8 +41,13 @@ const RECORD_OVERHEAD_BYTES = 512;
  */
 export function createPublishRejections(options: PublishRejectionsOptions): PublishRejections {
   const { producer, topic, schemaId, metrics, bytesMax = BYTES_MAX } = options;
-  const dropped = metrics.counter('gateway_rejections_dropped_total', 'Rejection errors not published', ['reason']);
-  const waiting = metrics.gauge('gateway_rejections_bytes_held', 'Bytes of rejections not yet acknowledged');
+  const dropped = metrics.counter('playline_gateway_rejections_dropped_total', 'Rejection errors not published', [
+    'reason',
+  ]);
+  const waiting = metrics.gauge(
+    'playline_gateway_rejections_waiting_bytes',
+    'Bytes of rejections not yet acknowledged',
+  );
   let held = 0;
   const hold = (bytes: number) => {
     held += bytes;
@@ -87,7 +92,7 @@ export function createPublishRejections(options: PublishRejectionsOptions): Publ
   };
 }
 
-interface Room {
+interface RejectionLimits {
   /** Bytes left in memory. */
   memory: number;
   /** Bytes that the log may take for this batch. */
@@ -96,7 +101,7 @@ interface Room {
 
 /** Encodes the first records that fit, and at most one more, so that drops stay cheap under a flood. */
 function encodeWithin(
-  room: Room,
+  room: RejectionLimits,
   records: readonly RejectionRecord[],
   { topic, schemaId }: { topic: string; schemaId: number },
 ): { records: OutgoingRecord[]; bytes: number; isLogFull: boolean } {
@@ -112,11 +117,11 @@ function encodeWithin(
     taken.push({ topic, key, value });
     bytes += size + RECORD_OVERHEAD_BYTES;
   }
-  return { records: moveOut(taken), bytes, isLogFull: logBytes > room.log };
+  return { records: copyToOwnBuffer(taken), bytes, isLogFull: logBytes > room.log };
 }
 
 /** Copies the bytes into a buffer of their own, because a slice of Node's shared pool keeps kilobytes alive. */
-function moveOut(records: readonly OutgoingRecord[]): OutgoingRecord[] {
+function copyToOwnBuffer(records: readonly OutgoingRecord[]): OutgoingRecord[] {
   const own = Buffer.allocUnsafeSlow(records.reduce((sum, { key, value }) => sum + key!.length + value.length, 0));
   let end = 0;
   const move = (bytes: Buffer) => {
@@ -139,7 +144,11 @@ const RECORD_FRAME_BYTES = 12;
 const BATCH_HEAD_BYTES = 61;
 
 /** Bytes that the rejections of a batch may take on the log, besides its accepted messages. */
-export function roomOnLog(request: IncomingMessage, bodyBytes: number, accepted: readonly OutgoingRecord[]): number {
+export function rejectionLogBytesMax(
+  request: IncomingMessage,
+  bodyBytes: number,
+  accepted: readonly OutgoingRecord[],
+): number {
   // In the worst case each has a record batch of its own.
   const taken = bytesOf(accepted) + accepted.length * (RECORD_FRAME_BYTES + BATCH_HEAD_BYTES);
   return AMPLIFICATION_MAX * (headBytesOf(request) + bodyBytes) - taken;

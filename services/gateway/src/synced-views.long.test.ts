@@ -58,7 +58,7 @@ async function revokeHalf(keyId: string): Promise<void> {
     schemaId: await schemas.idOf(`${topic}-value`, kind.codec.schema),
     bounds: () => reader.bounds(topic),
     read: (range) => reader.read({ topic, ...range }),
-    send: (record) => producer.sendPlaced({ topic, ...record }),
+    send: (record) => producer.sendForOffset({ topic, ...record }),
   });
   const dying = { ...view, update: () => Promise.reject(new Error('killed')) };
   const store = createRecordStore({ view: dying, log }, { changedBy: 'ada', requestId: 'r' });

@@ -6,7 +6,7 @@ import {
   IncompleteViewFault,
   type KeyLookup,
   type KeyRecord,
-  nextLook,
+  nextPoll,
   openKeys,
   type RecordKind,
   type RecordView,
@@ -65,7 +65,7 @@ export function openSyncedRecords<R extends Change>(
   });
   return {
     kind,
-    readSince: (version) => catchUp.ask(() => view.readSince(version)),
+    readSince: (version) => catchUp.query(() => view.readSince(version)),
     close: async () => {
       await catchUp.close();
       await view.close();
@@ -115,7 +115,7 @@ export function openSyncedConsents(
   });
   return {
     apply: store.apply,
-    read: (environmentId, identityKey) => catchUp.ask(() => store.read(environmentId, identityKey)),
+    read: (environmentId, identityKey) => catchUp.query(() => store.read(environmentId, identityKey)),
     close: catchUp.close,
   };
 }
@@ -145,11 +145,11 @@ export interface CatchUp extends Closable {
    * (a new deployment has an empty log).
    * @throws whatever the question or the reading of the log throws
    */
-  ask<T>(question: () => Promise<T>): Promise<T>;
+  query<T>(question: () => Promise<T>): Promise<T>;
 }
 
 /** How soon a start of Redis is noticed without a request. Each check is one command of ten microseconds. */
-const LOOK_EVERY_MS = 500;
+const CHECK_INTERVAL_MS = 500;
 /** Wait after a failed comparison: Kafka or Redis is away, or a new deployment has no key yet. */
 const RETRY_MS = 1_000;
 
@@ -185,18 +185,18 @@ export function openCatchUp({ name, run, isLagging, logger }: CatchUpParts): Cat
       // One line for each outage, not one a second.
       if (error !== null && !wasTold) logger.warn({ error }, `${name} in Redis cannot be compared with the log`);
       wasTold = error !== null;
-      if (error === null) await nextLook(LOOK_EVERY_MS, closed.signal);
+      if (error === null) await nextPoll(CHECK_INTERVAL_MS, closed.signal);
       else await pause(RETRY_MS, closed.signal);
     }
   };
   void watch();
   return {
-    ask: createAsk({ catchUp, isLagging, isRunning: () => running !== null, hasFailed: () => hasFailed }),
+    query: createQuery({ catchUp, isLagging, isRunning: () => running !== null, hasFailed: () => hasFailed }),
     close: () => closed.abort(),
   };
 }
 
-interface AskParts extends Pick<CatchUpParts, 'isLagging'> {
+interface QueryParts extends Pick<CatchUpParts, 'isLagging'> {
   /** Starts a catch-up, or returns the one that is running. */
   catchUp(): Promise<void>;
   isRunning(): boolean;
@@ -204,7 +204,7 @@ interface AskParts extends Pick<CatchUpParts, 'isLagging'> {
   hasFailed(): boolean;
 }
 
-function createAsk({ catchUp, isLagging, isRunning, hasFailed }: AskParts): CatchUp['ask'] {
+function createQuery({ catchUp, isLagging, isRunning, hasFailed }: QueryParts): CatchUp['query'] {
   /** True after a reading of the log that changed nothing. Until a question is answered, none waits for a reading. */
   let wasVain = false;
   const answered = async <T>(question: () => Promise<T>): Promise<T> => {

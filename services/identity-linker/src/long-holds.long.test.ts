@@ -30,10 +30,10 @@ beforeEach(async () => {
   wire.mode = 'open';
   const key = createIdentityKeyer(Buffer.alloc(32, 5))(environmentId, 'untyped', 'u');
   holdName = { environmentId, erasureId: key };
-  await stores.people.guards.place({ ...holdName, keys: [key], cutoffMs: 999, lapsesAtMs: null });
+  await stores.people.guards.putHold({ ...holdName, keys: [key], cutoffMs: 999, lapsesAtMs: null });
 });
 afterEach(async () => {
-  await stores.people.guards.release(holdName);
+  await stores.people.guards.releaseHold(holdName);
   await Promise.all(linkers.splice(0).map((linker) => linker.stop('SIGKILL')));
 });
 
@@ -74,7 +74,7 @@ async function breakLook(): Promise<void> {
 
 async function waiting({ adminUrl }: LinkerProcess): Promise<number> {
   const text = await (await fetch(`${adminUrl}/metrics`)).text();
-  return Number(/^identity_facts_waiting\{.*\} (\d+)$/m.exec(text)?.[1]);
+  return Number(/^playline_identity_waiting_facts\{.*\} (\d+)$/m.exec(text)?.[1]);
 }
 
 describe('links of a person whom an erasure holds for long, on real stores', () => {
@@ -92,7 +92,7 @@ describe('links of a person whom an erasure holds for long, on real stores', () 
     }
     await until('it is ready again', async () => (await fetch(`${linker.adminUrl}/readyz`)).ok, WAIT_MS);
     expect([await written(), await decided()]).toEqual([before, []]);
-    await stores.people.guards.release(holdName);
+    await stores.people.guards.releaseHold(holdName);
     await until('all are decided', async () => (await decided()).length === FACTS, WAIT_MS);
     expect(await decided()).toEqual(Array.from({ length: FACTS }, (_, at) => at + 1));
     await until('what was parked is committed', () => isCommitted('parked'), WAIT_MS);
@@ -113,7 +113,7 @@ describe('links of a person whom an erasure holds for long, on real stores', () 
     wire.mode = 'open';
     await open();
     const links = (await ofEnvironment('links')).length;
-    await stores.people.guards.release(holdName);
+    await stores.people.guards.releaseHold(holdName);
     await until('some come back', async () => (await ofEnvironment('links')).length > links, WAIT_MS);
     await kill();
     await open();

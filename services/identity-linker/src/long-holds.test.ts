@@ -5,20 +5,20 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { createBench, LINKS, PARKED } from './test/linker-bench.ts';
 import {
+  type CallOutcome,
   createParts,
-  type Fate,
-  producerWithFates,
+  producerWithOutcomes,
   stepOf,
   toFact,
   toOutgoing,
   toText,
-  withFates,
+  withOutcomes,
 } from './test/linking.ts';
 
 /** Facts go to the parked place after two rounds. */
 const FEW_ROUNDS = { roundAfterMinMs: 4, roundAfterMaxMs: 8, roundsMax: 2, waitingBytesMax: 100_000 };
 /** An equally quick parked place, in which waiting facts are rewritten again and again. */
-const QUICK_PLACE = { lookEveryMs: 10, renewAfterMs: 60, waitingBytesMax: 100_000, turnEveryMs: 30 };
+const QUICK_PLACE = { checkEveryMs: 10, renewAfterMs: 60, waitingBytesMax: 100_000, turnEveryMs: 30 };
 /** Room for a few facts. */
 const SMALL_PLACE = { ...QUICK_PLACE, waitingBytesMax: 3_000 };
 const { rules } = createParts();
@@ -27,14 +27,14 @@ const keyOf = (kind: 'untyped' | 'anonymous', id: string) => rules.keyOf('test',
 type Bench = Awaited<ReturnType<typeof createBench>>;
 
 /** Opens a linker on a bench, and opens it again whenever a fate kills it. */
-async function openFated(bench: Bench, fates: Fate[], placePace = QUICK_PLACE) {
+async function openFated(bench: Bench, fates: CallOutcome[], placePace = QUICK_PLACE) {
   const revivals: Promise<void>[] = [];
   const open = () =>
     bench.open({
-      people: withFates(bench.people, fates, () => revive()),
-      producer: producerWithFates(bench.producer, fates, () => revive()),
+      people: withOutcomes(bench.people, fates, () => revive()),
+      producer: producerWithOutcomes(bench.producer, fates, () => revive()),
       parkedPace: FEW_ROUNDS,
-      placePace,
+      parkedTopicPace: placePace,
     });
   let linker = await open();
   const revive = () => {
@@ -77,7 +77,15 @@ function createFacts(bench: Bench) {
 const distinct = (bench: Bench) =>
   new Set(bench.log.records(PARKED).map(({ partition, headers }) => `${partition}/${headers['first-offset']}`)).size;
 
-const fate = fc.constantFrom<Fate>('well', 'well', 'well', 'kill before', 'kill after', 'fault after', 'fault before');
+const fate = fc.constantFrom<CallOutcome>(
+  'well',
+  'well',
+  'well',
+  'kill before',
+  'kill after',
+  'fault after',
+  'fault before',
+);
 const fates = fc.array(fate, { maxLength: 25 });
 
 describe('facts whose erasure takes long', () => {
@@ -87,7 +95,7 @@ describe('facts whose erasure takes long', () => {
     await bench.hold(keyOf('untyped', 'u'));
     const { metrics } = createParts();
     const placePace = { ...QUICK_PLACE, renewAfterMs: 60_000 };
-    const { linker } = await bench.open({ parkedPace: FEW_ROUNDS, placePace, metrics });
+    const { linker } = await bench.open({ parkedPace: FEW_ROUNDS, parkedTopicPace: placePace, metrics });
     await put([
       { from: 'a', to: 'u' },
       { from: 'b', to: 'u' },
@@ -106,7 +114,7 @@ describe('facts whose erasure takes long', () => {
     await until('it has looked many times', () => looks > 20);
     expect([bench.log.records(LINKS).length, bench.log.records(PARKED).length]).toEqual([written, 2]);
     expect([decided(), bench.parkedCommitted()]).toEqual([[], 0]);
-    expect(await metrics.text()).toMatch(/^identity_facts_waiting\{.*\} 2$/m);
+    expect(await metrics.text()).toMatch(/^playline_identity_waiting_facts\{.*\} 2$/m);
     await bench.release(keyOf('untyped', 'u'));
     await allDecided();
     await allCommitted();
@@ -119,7 +127,7 @@ describe('facts whose erasure takes long', () => {
     const { put, allDecided, allCommitted } = createFacts(bench);
     const [first, second] = [keyOf('untyped', 'u'), keyOf('anonymous', 'a')];
     await bench.hold(first);
-    const { linker } = await bench.open({ parkedPace: FEW_ROUNDS, placePace: QUICK_PLACE });
+    const { linker } = await bench.open({ parkedPace: FEW_ROUNDS, parkedTopicPace: QUICK_PLACE });
     await put([{ from: 'a', to: 'u' }]);
     await until('it is there', () => bench.log.records(PARKED).length > 0);
     const before = bench.log.records(LINKS).length;
@@ -149,7 +157,7 @@ describe('facts whose erasure takes long', () => {
     await bench.hold(key);
     const lines: string[] = [];
     const logger = createLogger({ service: 'test', level: 'warn' }, { write: (line: string) => void lines.push(line) });
-    const { linker } = await bench.open({ parkedPace: FEW_ROUNDS, placePace: QUICK_PLACE, logger });
+    const { linker } = await bench.open({ parkedPace: FEW_ROUNDS, parkedTopicPace: QUICK_PLACE, logger });
     await put([{ from: 'a', to: 'u' }]);
     await until('it is there', () => bench.log.records(PARKED).length > 0);
     const written = bench.log.records(LINKS).length;

@@ -53,7 +53,7 @@ function createLossyProducer(bench: Bench) {
         done(isLost ? new Error('a record was not acknowledged') : fault),
       );
     },
-    sendPlaced: (record) => bench.producer.sendPlaced(record),
+    sendForOffset: (record) => bench.producer.sendForOffset(record),
     ready: () => bench.producer.ready(),
     close: () => bench.producer.close(),
   };

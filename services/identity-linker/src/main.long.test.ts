@@ -131,7 +131,7 @@ describe('the linker on real stores', () => {
     const keyOf = createIdentityKeyer(Buffer.alloc(32, 5));
     const key = keyOf(environmentId, 'steam', 'u0');
     const name = { environmentId, erasureId: key };
-    await stores.people.guards.place({ ...name, keys: [key], cutoffMs: 999, lapsesAtMs: null });
+    await stores.people.guards.putHold({ ...name, keys: [key], cutoffMs: 999, lapsesAtMs: null });
     const linker = await open();
     const load = people(21);
     const isHeld = ({ toId }: Partial<IdentityLinkRecord>) => toId === 'u0';
@@ -144,7 +144,7 @@ describe('the linker on real stores', () => {
     );
     await linker.stop('SIGKILL');
     await open();
-    await stores.people.guards.release(name);
+    await stores.people.guards.releaseHold(name);
     await until('all are decided', async () => (await decided()) >= 2 * load.length, WAIT_MS);
     const members = await stores.people.graph.membersOf(environmentId, key);
     // Its devices, the typed id and the untyped one.

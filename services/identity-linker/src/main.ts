@@ -15,7 +15,7 @@ import {
 import { createConnectionFaults } from '@playline/stores';
 import {
   createSchemaRegistry,
-  openLetterCount,
+  openDeadLetterCount,
   openLogReader,
   openProducer,
   openRecordConsumer,
@@ -27,23 +27,23 @@ const config = parseConfig(configSchema, process.env);
 const logger = createLogger({ service: 'identity-linker', level: config.LOG_LEVEL });
 const metrics = createMetrics('identity-linker');
 const faults = createConnectionFaults(logger);
-const kafka = { ...toKafka(config, logger), onFault: faults.of('Kafka') };
+const kafka = { ...toKafka(config, logger), onFault: faults.listenerOf('Kafka') };
 
 await runService(logger, async (use) => {
   const linkTopic = config.TOPIC_PREFIX + TOPICS.identityLinks.name;
   const parkedTopic = config.TOPIC_PREFIX + TOPICS.parkedLinks.name;
   const decisionTopic = config.TOPIC_PREFIX + TOPICS.identityDecisions.name;
   const { SESSION_TIMEOUT_MS: sessionTimeoutMs, CONSUMER_GROUP: groupId } = config;
-  const registry = createSchemaRegistry({ ...toRegistry(config), onFault: faults.of('the schema registry') });
+  const registry = createSchemaRegistry({ ...toRegistry(config), onFault: faults.listenerOf('the schema registry') });
   const people = await use('people', () =>
     openRedisPeople({
       ...toRedis(config),
       linkTopic,
-      onUnusable: faults.of('Redis'),
+      onUnusable: faults.listenerOf('Redis'),
       limits: { ...DEFAULT_LIMITS, gathering: GATHERING, uniqueTypes: config.UNIQUE_IDENTITY_TYPES },
       onFault: (error) => {
         logger.warn({ error }, 'the identity graph does not answer');
-        faults.of('Redis')(error);
+        faults.listenerOf('Redis')(error);
       },
     }),
   );
@@ -52,7 +52,7 @@ await runService(logger, async (use) => {
   );
   const log = await use('log', async () => openLogReader({ ...kafka, clientId: 'identity-linker' }));
   const reading = { ...kafka, sessionTimeoutMs, logger, metrics };
-  await use('letter count', () => openLetterCount({ ...kafka, topics: [linkTopic, parkedTopic], metrics }));
+  await use('letter count', () => openDeadLetterCount({ ...kafka, topics: [linkTopic, parkedTopic], metrics }));
   const linker = await use('linker', () =>
     openLinker({
       people,
@@ -73,6 +73,6 @@ await runService(logger, async (use) => {
     }),
   );
   const { ADMIN_HOST: host, ADMIN_PORT: port } = config;
-  const reasons = () => ({ ...faults.reasons(), ...linker.hindrances() });
+  const reasons = () => ({ ...faults.reasons(), ...linker.blockers() });
   await use('admin listener', () => openAdminServer({ host, port, ready: linker.ready, reasons, metrics }));
 });

@@ -3,7 +3,7 @@ import { runsOf } from '@playline/testkit/runs';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { createBench, LINKS } from './test/linker-bench.ts';
-import { createParts, type Fate, stepOf, toFact, toOutgoing, toText, withFates } from './test/linking.ts';
+import { type CallOutcome, createParts, stepOf, toFact, toOutgoing, toText, withOutcomes } from './test/linking.ts';
 
 /** Rounds that are quick enough for a log in memory. */
 const QUICK = { roundAfterMinMs: 4, roundAfterMaxMs: 16, roundsMax: 1_000, waitingBytesMax: 2_000 };
@@ -47,7 +47,14 @@ describe('the linker', () => {
   });
 
   it('decides every fact and commits to the end when it dies or fails anywhere while facts go round', async () => {
-    const fate = fc.constantFrom<Fate>('well', 'well', 'kill before', 'kill after', 'fault after', 'fault before');
+    const fate = fc.constantFrom<CallOutcome>(
+      'well',
+      'well',
+      'kill before',
+      'kill after',
+      'fault after',
+      'fault before',
+    );
     const fact = fc.record({ from: fc.constantFrom('a', 'b', 'c'), to: fc.constantFrom('x', 'y', 'z') });
     await fc.assert(
       fc.asyncProperty(
@@ -61,7 +68,8 @@ describe('the linker', () => {
           const held = [keyOf('test', 'untyped', 'x'), keyOf('test', 'anonymous', 'b')];
           for (const key of held) await bench.hold(key);
           const revivals: Promise<void>[] = [];
-          const open = () => bench.open({ people: withFates(bench.people, fates, () => revive()), parkedPace: QUICK });
+          const open = () =>
+            bench.open({ people: withOutcomes(bench.people, fates, () => revive()), parkedPace: QUICK });
           let linker = await open();
           const revive = () => {
             linker.kill();

@@ -1,4 +1,4 @@
-import { decisionWords, identityLinkCodec } from '@playline/contracts';
+import { decisionTextOf, identityLinkCodec } from '@playline/contracts';
 import { createGraphFact, type IdentityGraph, toUnlinkFact } from '@playline/people';
 import { openMemoryPeople } from '@playline/people/memory';
 import { createLogger } from '@playline/runtime';
@@ -8,14 +8,14 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { createBench, DECISIONS, LINKS } from './test/linker-bench.ts';
 import {
+  type CallOutcome,
   createParts,
-  type Fate,
   type fromDecision,
   stepOf,
   toFact,
   toOutgoing,
   toText,
-  withFates,
+  withOutcomes,
 } from './test/linking.ts';
 
 describe('the linker', () => {
@@ -60,7 +60,7 @@ describe('the linker', () => {
     await until('the unlink is committed', () => bench.committed() === 2);
     const [, decision] = bench.decisions();
     expect(bench.decisions()).toHaveLength(2);
-    expect(decisionWords(decision!)).toEqual({ link: 'unlink', outcome: 'unlinked' });
+    expect(decisionTextOf(decision!)).toEqual({ link: 'unlink', outcome: 'unlinked' });
     expect(decision).toMatchObject({ offset: 1, step: 0, receivedAt: 9, eventTime: 9 });
     expect([decision!.moved, decision!.unlink!.stayed].map((side) => side.map(({ key }) => key))).toEqual([
       [aKey],
@@ -187,20 +187,20 @@ describe('the linker', () => {
         to: fc.constantFrom('x', 'y', 'z'),
       })
       .map(({ env, from, to }) => toFact({ environmentId: env, fromId: from, toKind: 'steam', toId: to }));
-    const fate = fc.constantFrom<Fate>('well', 'kill before', 'kill after', 'fault after', 'fault before');
+    const fate = fc.constantFrom<CallOutcome>('well', 'kill before', 'kill after', 'fault after', 'fault before');
     await fc.assert(
       fc.asyncProperty(
         fc.array(fc.array(fact, { minLength: 1, maxLength: 5 }), { minLength: 1, maxLength: 5 }),
         fc.array(fate, { maxLength: 4 }),
         async (puts, fates) => {
           const [bench, calm] = [await createBench(), await createBench()];
-          let linker = await bench.open({ people: withFates(bench.people, fates, () => revive()) });
+          let linker = await bench.open({ people: withOutcomes(bench.people, fates, () => revive()) });
           const calmLinker = await calm.open();
           const revivals: Promise<void>[] = [];
           const revive = () => {
             linker.kill();
             revivals.push(
-              bench.open({ people: withFates(bench.people, fates, () => revive()) }).then((next) => {
+              bench.open({ people: withOutcomes(bench.people, fates, () => revive()) }).then((next) => {
                 linker = next;
               }),
             );

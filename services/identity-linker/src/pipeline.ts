@@ -6,17 +6,17 @@ import type { AssignedPartition, BatchHandler, BatchPosition, Consumer } from '@
 import { type ApplyFacts, createApplyFacts } from './steps/apply-facts.ts';
 import type { LinkerParts } from './steps/decide-facts.ts';
 import { createDecideFacts } from './steps/decide-facts.ts';
-import { createDecodeBatch, type DecodedBatch, type Found, tellDeadLetters } from './steps/decode-batch.ts';
+import { createDecodeBatch, type DecodedBatch, type Found, reportDeadLetters } from './steps/decode-batch.ts';
 import { createLoggedDecisions } from './steps/logged-decisions.ts';
 import { createParkedFacts, type ParkedFact } from './steps/parked-facts.ts';
-import { createParkedPlace, type ParkedPlace, type PlacedFact } from './steps/parked-place.ts';
+import { createParkedTopic, type ParkedTopic, type ParkedTopicFact } from './steps/parked-topic.ts';
 import { createPublish } from './steps/publish.ts';
 import { isLeftMark } from './steps/waiting-fact.ts';
 
 export interface Linker extends Closable {
   readonly ready: ReadinessChecks;
   /** Why partitions are stopped or wait, by `topic/partition`. */
-  hindrances(): Readonly<Record<string, string>>;
+  blockers(): Readonly<Record<string, string>>;
 }
 
 /** A batch is trimmed and committed once. A larger one would take long to repeat after a fault. */
@@ -41,7 +41,7 @@ function createBatchHandler(parts: LinkerParts, facts: ApplyFacts): BatchHandler
       const batch = await decode(records);
       const applied = await decide(batch, position);
       metrics.batch(applied, batch.deadLetters.length);
-      tellDeadLetters(logger, position, batch);
+      reportDeadLetters(logger, position, batch);
       await park(batch, applied, position);
     },
     unfinishedFrom: firstWaiting,
@@ -52,7 +52,10 @@ function createBatchHandler(parts: LinkerParts, facts: ApplyFacts): BatchHandler
 export async function openLinker(parts: LinkerParts): Promise<Linker> {
   const { people, producer, metrics, logger } = parts;
   watchWrites(metrics, () => people.takesWrites());
-  const rewinds = metrics.counter('identity_rewinds_total', 'Times that the graph had lost facts it had applied');
+  const rewinds = metrics.counter(
+    'playline_identity_rewinds_total',
+    'Times that the graph had lost facts it had applied',
+  );
   const facts = createApplyFacts(people.graph, createLoggedDecisions(parts), createGraphFact(parts.rules));
   const consumer = await openRewindingConsumer(createBatchHandler(parts, facts), {
     open: parts.openConsumer,
@@ -74,9 +77,9 @@ export async function openLinker(parts: LinkerParts): Promise<Linker> {
       links: async () => facts.missing().size === 0 && !(await facts.hasLost().catch(() => true)),
       broker: () => producer.ready(),
     },
-    hindrances: () => {
+    blockers: () => {
       const missing = [...facts.missing()].map(([partition, reason]) => [`${parts.linkTopic}/${partition}`, reason]);
-      return Object.fromEntries([...missing, ...consumer.hindrances(), ...parkedConsumer.hindrances()]);
+      return Object.fromEntries([...missing, ...consumer.blockers(), ...parkedConsumer.blockers()]);
     },
     close: async () => void (await Promise.all([consumer.close(), parkedConsumer.close()])),
   };
@@ -89,14 +92,18 @@ interface LinkerMetrics {
 
 /** Reports at every scrape the facts that wait in the parked place, in the partitions of this process. */
 function watchWaiting(metrics: Metrics, count: () => number): void {
-  metrics.collectedGauge('identity_facts_waiting', 'Link facts that wait for an erasure which takes long', {
+  metrics.collectedGauge('playline_identity_waiting_facts', 'Link facts that wait for an erasure which takes long', {
     collect: (gauge) => gauge.set(count()),
   });
 }
 
 function createLinkerMetrics(metrics: Metrics): LinkerMetrics {
-  const facts = metrics.counter('identity_facts_total', 'Link facts by what became of them', ['result']);
-  const decisions = metrics.counter('identity_decisions_total', 'Decisions about links', ['link', 'outcome', 'reason']);
+  const facts = metrics.counter('playline_identity_facts_total', 'Link facts by what became of them', ['result']);
+  const decisions = metrics.counter('playline_identity_decisions_total', 'Decisions about links', [
+    'link',
+    'outcome',
+    'reason',
+  ]);
   return {
     batch(applied, deadLetters) {
       if (deadLetters > 0) facts.inc({ result: 'dead_letter' }, deadLetters);
@@ -174,7 +181,7 @@ async function openRewindingConsumer(
   schedule();
   return {
     ready: () => reopening === null && consumer.ready(),
-    hindrances: () => consumer.hindrances(),
+    blockers: () => consumer.blockers(),
     lag: () => consumer.lag(),
     async close() {
       closed = true;
@@ -201,14 +208,14 @@ interface ParkedFlow {
 function createParkedFlow(parts: LinkerParts): ParkedFlow {
   const decode = createDecodeBatch(parts.schemaOf, 'parked');
   const publish = createPublish(parts.producer);
-  const toPlaced = createToPlaced(parts);
-  const places = openPlaces(parts);
+  const toPlaced = createToParkedTopicFact(parts);
+  const places = openParkedTopics(parts);
   return {
     handler: {
       async onBatch(records, position) {
         const batch = await decode(records.filter((record) => !isLeftMark(record)));
         await publish(batch.deadLetters);
-        tellDeadLetters(parts.logger, position, batch);
+        reportDeadLetters(parts.logger, position, batch);
         await places.of(position).add(batch.found.map(toPlaced));
       },
       unfinishedFrom: (position) => places.of(position).firstWaiting(),
@@ -217,12 +224,12 @@ function createParkedFlow(parts: LinkerParts): ParkedFlow {
   };
 }
 
-function openPlaces(parts: LinkerParts): ByAssignment<ParkedPlace> {
-  const { people, producer, linkTopic, placePace } = parts;
+function openParkedTopics(parts: LinkerParts): ByAssignment<ParkedTopic> {
+  const { people, producer, linkTopic, parkedTopicPace: placePace } = parts;
   const publish = createPublish(producer);
   return createByAssignment(({ signal, workEnded, topic, partition }: BatchPosition) => {
     let failedAt = Number.NEGATIVE_INFINITY;
-    return createParkedPlace({
+    return createParkedTopic({
       guards: people.guards,
       publish,
       linkTopic,
@@ -242,7 +249,7 @@ function openPlaces(parts: LinkerParts): ByAssignment<ParkedPlace> {
   });
 }
 
-function createToPlaced({ rules }: LinkerParts): (found: Found) => PlacedFact {
+function createToParkedTopicFact({ rules }: LinkerParts): (found: Found) => ParkedTopicFact {
   const toGraphFact = createGraphFact(rules);
   const toKeys = (fact: IdentityLinkRecord, offset: number) =>
     namedBy(toGraphFact(fact, offset)).map((key) => key.toString('hex'));
@@ -274,7 +281,7 @@ async function findStart(
   source: LinkSourcePartition,
   assigned: AssignedPartition,
 ): Promise<number> {
-  const { topic, partition, committed, logStart, isDecision, hasBatch } = assigned;
+  const { topic, partition, committed, logStart, isOperatorDecision: isDecision, hasBatch } = assigned;
   const { applied, mark } = await facts.resume(source, assigned);
   if (mark !== null && (await hasBatch(mark)) === false)
     throw new LogAndGraphDiffer(

@@ -3,7 +3,7 @@ import { createLogger } from '@playline/runtime';
 import { until } from '@playline/testkit';
 import { describe, expect, it } from 'vitest';
 import { createBench, LINKS } from './test/linker-bench.ts';
-import { type fromDecision, toFact, toOutgoing, withFates } from './test/linking.ts';
+import { type fromDecision, toFact, toOutgoing, withOutcomes } from './test/linking.ts';
 
 describe('a linker whose log and graph contradict each other', () => {
   it('refuses a log that lost applied facts, because new facts at their offsets would get the old decisions', async () => {
@@ -15,7 +15,7 @@ describe('a linker whose log and graph contradict each other', () => {
     );
     // Applied and not committed, as after a power failure in which the log loses more than Redis.
     let kill = () => {};
-    const people = withFates(bench.people, ['kill after'], () => kill());
+    const people = withOutcomes(bench.people, ['kill after'], () => kill());
     const first = await bench.open({ people });
     kill = first.kill;
     await bench.put(['a', 'b', 'c'].map((fromId) => toOutgoing(LINKS, toFact({ fromId }))));

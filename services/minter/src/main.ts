@@ -11,7 +11,7 @@ import {
 import { openRedisRecords } from '@playline/access-keys/redis';
 import { createSigner, parseSignerKeys, resealSignableKey } from '@playline/access-keys/signer';
 import type { MintableChain } from '@playline/chain';
-import { createRpcBatches, createRpcQuestions } from '@playline/chain/rpc';
+import { createRpcBatches, createRpcClient } from '@playline/chain/rpc';
 import { mintStateCodec, mintTransactionCodec, schemaSubjectOf, TOPICS, toHexText } from '@playline/contracts';
 import { openAdminServer } from '@playline/http';
 import {
@@ -29,7 +29,7 @@ import type { LogReader, Producer, SchemaRegistry } from '@playline/stream';
 import {
   createSchemaRegistry,
   openAtomicPublisher,
-  openLetterCount,
+  openDeadLetterCount,
   openLogReader,
   openProducer,
   openRecordConsumer,
@@ -48,7 +48,7 @@ const config = parseConfig(configSchema.extend({ SIGNER_KEYS: settings.parsed(pa
 const logger = createLogger({ service: SERVICE, level: config.LOG_LEVEL });
 const metrics = createMetrics(SERVICE);
 const faults = createConnectionFaults(logger);
-const kafka = { ...toKafka(config, logger), onFault: faults.of('Kafka') };
+const kafka = { ...toKafka(config, logger), onFault: faults.listenerOf('Kafka') };
 const topicOf = ({ name }: { name: string }) => config.TOPIC_PREFIX + name;
 /** Addresses of nodes may contain secrets and are never shown: a chain is identified by its name. */
 const toChain = ({ name, urls, finality, pollMs, ...rest }: MintableChain) => {
@@ -57,7 +57,7 @@ const toChain = ({ name, urls, finality, pollMs, ...rest }: MintableChain) => {
   const nodes = urls.map((url) => {
     const node = { url, timeoutMs: NODE_TIMEOUT_MS };
     const askTogether = createJsonRpcTogether(createRpcBatches(node));
-    return createRpcNode({ ask: createJsonRpc(createRpcQuestions(node)), askTogether, finality });
+    return createRpcNode({ call: createJsonRpc(createRpcClient(node)), callBatch: askTogether, finality });
   });
   const { unfinalNoncesMax, assetsMax } = counts;
   const rules = { chainId, gasMax, feeMax, priorityFeeMax, openNoncesMax, unfinalNoncesMax, assetsMax, ...waits };
@@ -95,15 +95,15 @@ const createOpenStore =
       schemaOf: registry.schemaOf,
       bounds: () => reader.bounds(topic),
       read: (range) => reader.read({ topic, ...range }),
-      send: (record) => producer.sendPlaced({ topic, ...record }),
+      send: (record) => producer.sendForOffset({ topic, ...record }),
     });
     return createRecordStore({ view, log }, { changedBy: SERVICE, requestId: '' });
   };
 
 await runService(logger, async (use) => {
   const requestTopic = topicOf(TOPICS.mintRequests);
-  const registry = createSchemaRegistry({ ...toRegistry(config), onFault: faults.of('the schema registry') });
-  const access = { ...toRedis(config), onFault: faults.of('Redis') };
+  const registry = createSchemaRegistry({ ...toRegistry(config), onFault: faults.listenerOf('the schema registry') });
+  const access = { ...toRedis(config), onFault: faults.listenerOf('Redis') };
   const view = await use('signable keys', () => openRedisRecords(SIGNABLE_KEYS, access));
   const keys = await use('copy of signable keys', () => openRecordCopy({ view }));
   const collectionView = await use('collections', () => openRedisRecords(COLLECTIONS, access));
@@ -113,7 +113,7 @@ await runService(logger, async (use) => {
   const reseal: ResealParts['reseal'] = (store, record) => resealSignableKey({ store, signer }, record);
   const producer = await use('producer', () => openProducer({ ...kafka, clientId: SERVICE, logger }));
   const reader = await use('log reader', () => openLogReader({ ...kafka, clientId: SERVICE }));
-  await use('letter count', () => openLetterCount({ ...kafka, topics: [requestTopic], metrics }));
+  await use('letter count', () => openDeadLetterCount({ ...kafka, topics: [requestTopic], metrics }));
   const { SESSION_TIMEOUT_MS: sessionTimeoutMs, CONSUMER_GROUP: groupId } = config;
   const minter = await use('minter', () =>
     openMinter({
@@ -152,7 +152,7 @@ await runService(logger, async (use) => {
     }),
   );
   const ready = { ...minter.ready, keys: () => keys.ageMs < Number.POSITIVE_INFINITY };
-  const reasons = () => ({ ...faults.reasons(), ...minter.hindrances(), ...resealing.reasons() });
+  const reasons = () => ({ ...faults.reasons(), ...minter.blockers(), ...resealing.reasons() });
   const { ADMIN_HOST: host, ADMIN_PORT: port } = config;
   const degraded = { ...minter.degraded, signableKeys: () => Object.keys(resealing.reasons()).length === 0 };
   await use('admin listener', () => openAdminServer({ host, port, ready, degraded, reasons, metrics }));

@@ -8,12 +8,12 @@ import { CHAIN, SIGNER } from './test/mint-requests.ts';
 async function openMeasured() {
   const metrics = createMetrics('minter');
   const asked = { count: 0 };
-  const standing: { lane: MintLane | null } = { lane: null };
+  const held: { lane: MintLane | null } = { lane: null };
   const nowMs = (): number => world.time.ms;
   const measured = createMinterMetrics({
     metrics,
     clock: { monotonicMs: nowMs, wallClockMs: nowMs },
-    workers: () => [{ lane: { chain: CHAIN, signer: SIGNER }, standing: standing.lane, takeOvers: 1 }],
+    workers: () => [{ lane: { chain: CHAIN, signer: SIGNER }, current: held.lane, takeOvers: 1 }],
   });
   const world = createWorld((node) => [
     measured.watchNode(CHAIN, {
@@ -28,12 +28,12 @@ async function openMeasured() {
       },
     }),
   ]);
-  standing.lane = await world.takeOver();
+  held.lane = await world.takeOver();
   const measure = async (name: string) => {
     const line = (await metrics.text()).split('\n').find((each) => each.startsWith(`${name}{`));
     return line === undefined ? null : Number(line.split(' ').at(-1));
   };
-  return { ...world, asked, lane: standing.lane, measure };
+  return { ...world, asked, lane: held.lane, measure };
 }
 
 it('the head is silent since it last rose while assets are pending, however often a node reports it', async () => {
@@ -41,31 +41,31 @@ it('the head is silent since it last rose while assets are pending, however ofte
   time.ms = 500_000;
   await lane.take([request('a')]);
   await lane.turn();
-  expect(await measure('minter_head_silent_seconds')).toBe(0);
+  expect(await measure('playline_minter_head_silent_seconds')).toBe(0);
   time.ms += 90_000;
   await lane.turn();
-  expect(await measure('minter_head_silent_seconds')).toBe(90);
+  expect(await measure('playline_minter_head_silent_seconds')).toBe(90);
   node.isAway = true;
   time.ms += 10_000;
   await lane.turn().catch(() => {});
-  expect(await measure('minter_head_silent_seconds')).toBe(100);
+  expect(await measure('playline_minter_head_silent_seconds')).toBe(100);
   node.isAway = false;
   mine(1);
   await lane.turn();
-  expect(await measure('minter_head_silent_seconds')).toBe(0);
+  expect(await measure('playline_minter_head_silent_seconds')).toBe(0);
   mine(DEPTH);
   await lane.turn();
   time.ms += 90_000;
   await lane.turn();
-  expect(await measure('minter_head_silent_seconds')).toBe(0);
+  expect(await measure('playline_minter_head_silent_seconds')).toBe(0);
 });
 
 it('reading the metrics sends no request to a node: funds are those of the last turn', async () => {
   const { lane, request, asked, measure } = await openMeasured();
-  expect(await measure('minter_funds_ether')).toBeNull();
+  expect(await measure('playline_minter_funds_ether')).toBeNull();
   await lane.take([request('a')]);
   await lane.turn();
   const { count } = asked;
-  expect(await measure('minter_funds_ether')).toBe(1_000);
+  expect(await measure('playline_minter_funds_ether')).toBe(1_000);
   expect(asked.count).toBe(count);
 });

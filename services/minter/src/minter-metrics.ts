@@ -21,7 +21,7 @@ interface Heard {
 
 const WEI_PER_ETHER = 1e18;
 
-type Measured = Pick<LaneWorker, 'lane' | 'standing' | 'takeOvers'>;
+type Measured = Pick<LaneWorker, 'lane' | 'current' | 'takeOvers'>;
 
 export interface MinterMetricsParts {
   readonly metrics: Metrics;
@@ -31,10 +31,15 @@ export interface MinterMetricsParts {
 
 export function createMinterMetrics(parts: MinterMetricsParts): MinterMetrics {
   const { metrics, clock } = parts;
-  const requests = metrics.counter('minter_requests_total', 'Requests by what became of them', ['result']);
-  const logged = metrics.counter('minter_transactions_total', 'Signed transactions that stand in the log', ['kind']);
-  const settled = metrics.counter('minter_settled_total', 'Assets that are settled', ['status']);
-  const untold = metrics.counter('minter_untold_total', 'Assets that succeeded, and no event tells of their token');
+  const requests = metrics.counter('playline_minter_requests_total', 'Requests by what became of them', ['result']);
+  const logged = metrics.counter('playline_minter_transactions_total', 'Signed transactions that stand in the log', [
+    'kind',
+  ]);
+  const settled = metrics.counter('playline_minter_settled_total', 'Assets that are settled', ['status']);
+  const untold = metrics.counter(
+    'playline_minter_succeeded_without_token_total',
+    'Assets that succeeded, and no event tells of their token',
+  );
   const heard = new Map<string, Heard>();
   watchHeads(parts, heard);
   watchLanes(parts);
@@ -82,28 +87,32 @@ function watchHeads({ metrics, clock, workers }: MinterMetricsParts, heard: Read
         for (const [chain, each] of heard) gauge.set({ chain }, measure(each));
       },
     });
-  gauge('minter_head_block', 'Newest block that a node has told of', ({ head }) => head.number);
+  gauge('playline_minter_head_block_number', 'Newest block that a node has told of', ({ head }) => head.number);
   gauge(
-    'minter_horizon_blocks',
+    'playline_minter_horizon_blocks',
     'Blocks behind the head that are not final',
     ({ head }) => head.number - head.finalized,
   );
-  metrics.collectedGauge('minter_head_silent_seconds', 'Since the head last rose while something was pending', {
-    labelNames: ['chain'],
-    collect: (gauge) => {
-      gauge.reset();
-      const since = new Map<string, number>();
-      for (const { lane, standing } of workers()) {
-        const sinceMs = standing?.pendingSinceMs ?? null;
-        if (sinceMs !== null) since.set(lane.chain, Math.min(sinceMs, since.get(lane.chain) ?? sinceMs));
-        else if (!since.has(lane.chain) && heard.has(lane.chain)) gauge.set({ chain: lane.chain }, 0);
-      }
-      for (const [chain, sinceMs] of since) {
-        const fromMs = Math.max(sinceMs, heard.get(chain)?.roseAtMs ?? sinceMs);
-        gauge.set({ chain }, (clock.monotonicMs() - fromMs) / 1000);
-      }
+  metrics.collectedGauge(
+    'playline_minter_head_silent_seconds',
+    'Since the head last rose while something was pending',
+    {
+      labelNames: ['chain'],
+      collect: (gauge) => {
+        gauge.reset();
+        const since = new Map<string, number>();
+        for (const { lane, current } of workers()) {
+          const sinceMs = current?.pendingSinceMs ?? null;
+          if (sinceMs !== null) since.set(lane.chain, Math.min(sinceMs, since.get(lane.chain) ?? sinceMs));
+          else if (!since.has(lane.chain) && heard.has(lane.chain)) gauge.set({ chain: lane.chain }, 0);
+        }
+        for (const [chain, sinceMs] of since) {
+          const fromMs = Math.max(sinceMs, heard.get(chain)?.roseAtMs ?? sinceMs);
+          gauge.set({ chain }, (clock.monotonicMs() - fromMs) / 1000);
+        }
+      },
     },
-  });
+  );
 }
 
 function watchLanes({ metrics, clock, workers }: MinterMetricsParts): void {
@@ -119,27 +128,31 @@ function watchLanes({ metrics, clock, workers }: MinterMetricsParts): void {
         }
       },
     });
-  const pendingOf = (worker: Measured) => worker.standing?.ledger.pending ?? [];
-  gauge('minter_pending', 'Assets that are not settled', (worker) => pendingOf(worker).length);
+  const pendingOf = (worker: Measured) => worker.current?.ledger.pending ?? [];
+  gauge('playline_minter_pending_assets', 'Assets that are not settled', (worker) => pendingOf(worker).length);
   gauge(
-    'minter_waiting',
+    'playline_minter_waiting_assets',
     'Assets that wait for something that their state names',
     (worker) => pendingOf(worker).filter(({ stage }) => stage === 'waiting').length,
   );
-  gauge('minter_oldest_pending_seconds', 'Age of the oldest asset that is not settled; 0 without one', (worker) => {
-    const oldest = pendingOf(worker).reduce(
-      (least, { requestedAt }) => Math.min(least, requestedAt),
-      Number.POSITIVE_INFINITY,
-    );
-    return Number.isFinite(oldest) ? Math.max(0, (clock.wallClockMs() - oldest) / 1000) : 0;
-  });
   gauge(
-    'minter_open_nonces',
-    'Nonces that are not spent for good',
-    (worker) => worker.standing?.ledger.openNonces.length ?? 0,
+    'playline_minter_oldest_pending_seconds',
+    'Age of the oldest asset that is not settled; 0 without one',
+    (worker) => {
+      const oldest = pendingOf(worker).reduce(
+        (least, { requestedAt }) => Math.min(least, requestedAt),
+        Number.POSITIVE_INFINITY,
+      );
+      return Number.isFinite(oldest) ? Math.max(0, (clock.wallClockMs() - oldest) / 1000) : 0;
+    },
   );
-  gauge('minter_take_overs', 'Times that this process has taken the signer over', (worker) => worker.takeOvers);
-  gauge('minter_funds_ether', 'What a signer had when the chain was last looked at', ({ standing }) =>
-    standing?.funds == null ? null : Number(standing.funds) / WEI_PER_ETHER,
+  gauge(
+    'playline_minter_open_nonces',
+    'Nonces that are not spent for good',
+    (worker) => worker.current?.ledger.openNonces.length ?? 0,
+  );
+  gauge('playline_minter_takeovers', 'Times that this process has taken the signer over', (worker) => worker.takeOvers);
+  gauge('playline_minter_funds_ether', 'What a signer had when the chain was last looked at', ({ current }) =>
+    current?.funds == null ? null : Number(current.funds) / WEI_PER_ETHER,
   );
 }

@@ -29,7 +29,7 @@ import type {
   LaneClock,
   LaneSigner,
   MintLog,
-  PlacedRequest,
+  ReceivedRequest,
   SignerLane,
 } from './ports.ts';
 
@@ -63,12 +63,12 @@ export interface Minter extends Closable {
   /** Parts that may fail for a while: requests are still accepted. */
   readonly degraded: ReadinessChecks;
   /** Why partitions stand and which faults lanes have, by name. */
-  hindrances(): Readonly<Record<string, string>>;
+  blockers(): Readonly<Record<string, string>>;
 }
 
 /** How often to look for signers with pending assets and no worker: while some are pending, and while none are. */
-const LOOK_EVERY_MS = 5_000;
-const REST_LOOK_EVERY_MS = 15_000;
+const RECONCILE_EVERY_MS = 5_000;
+const IDLE_RECONCILE_EVERY_MS = 15_000;
 
 /** Opens the minter: requests become states, and a worker for each signer mints them. */
 export async function openMinter(parts: MinterParts): Promise<Minter> {
@@ -87,12 +87,12 @@ export async function openMinter(parts: MinterParts): Promise<Minter> {
     },
     onRevoke: (_topic, partition) => workers.revoke(partition),
   });
-  const looking = startLooking(workers, logger);
+  const looking = startReconciling(workers, logger);
   const faultOf = ({ lane, fault }: LaneWorker) => (fault === null ? [] : [[toSignerKey(lane), fault] as const]);
   return {
     ready: { consumer: () => consumer.ready(), broker: () => parts.producer.ready() },
     degraded: { lanes: () => workers.all.every(({ fault }) => fault === null) },
-    hindrances: () => Object.fromEntries([...consumer.hindrances(), ...workers.all.flatMap(faultOf)]),
+    blockers: () => Object.fromEntries([...consumer.blockers(), ...workers.all.flatMap(faultOf)]),
     async close() {
       await looking.stop();
       await consumer.close();
@@ -101,14 +101,14 @@ export async function openMinter(parts: MinterParts): Promise<Minter> {
   };
 }
 
-function startLooking(workers: LaneWorkers<LaneWorker>, logger: Logger): { stop(): Promise<void> } {
+function startReconciling(workers: LaneWorkers<LaneWorker>, logger: Logger): { stop(): Promise<void> } {
   const stopped = new AbortController();
   const look = async () => {
     let isPending = true;
     while (!stopped.signal.aborted) {
-      await pause(isPending ? LOOK_EVERY_MS : REST_LOOK_EVERY_MS, stopped.signal);
+      await pause(isPending ? RECONCILE_EVERY_MS : IDLE_RECONCILE_EVERY_MS, stopped.signal);
       if (stopped.signal.aborted) return;
-      isPending = await workers.look().catch((error) => {
+      isPending = await workers.reconcile().catch((error) => {
         logger.warn({ error }, 'it was not looked for assets that nobody works for');
         return true;
       });
@@ -131,8 +131,8 @@ function createOnBatch(
 ): BatchHandler['onBatch'] {
   const decode = createDecodeRequests(schemaOf);
   return async (records, { partition }) => {
-    const { placed, letters } = await decode(records);
-    const lanes = new Map<string, PlacedRequest[]>();
+    const { requests: placed, deadLetters: letters } = await decode(records);
+    const lanes = new Map<string, ReceivedRequest[]>();
     for (const one of placed) {
       const key = toSignerKey(one.request);
       lanes.set(key, [...(lanes.get(key) ?? []), one]);
@@ -169,7 +169,7 @@ function createOpenWorker(parts: MinterParts, metrics: MinterMetrics): (lane: Si
   const choices = new Map(
     [...chains].map(([chain, { nodes, rules }]) => {
       const told = { chain, chainId: rules.chainId, logger };
-      return [chain, createNodeChoice(nodes.map((node) => metrics.watchNode(chain, tellChainId(node, told))))];
+      return [chain, createNodeChoice(nodes.map((node) => metrics.watchNode(chain, logChainId(node, told))))];
     }),
   );
   return (lane) => {
@@ -192,14 +192,14 @@ export function createNodeChoice(nodes: readonly ChainNode[]): ChainNodes {
     get current() {
       return nodes[at]!;
     },
-    passOver: (node) => {
+    skip: (node) => {
       // Two lanes may report the same fault: only the first report switches nodes.
       if (node === nodes[at]) at = (at + 1) % nodes.length;
     },
   };
 }
 
-interface ToldChain {
+interface ChainIdOptions {
   /** Name of the chain. The address of the node may contain a secret. */
   readonly chain: string;
   readonly chainId: number;
@@ -207,7 +207,7 @@ interface ToldChain {
 }
 
 /** Wraps a node and logs once when it begins to report another chain id, and when it reports the right one again. */
-export function tellChainId(node: ChainNode, { chain, chainId: wanted, logger }: ToldChain): ChainNode {
+export function logChainId(node: ChainNode, { chain, chainId: wanted, logger }: ChainIdOptions): ChainNode {
   let last = wanted;
   return {
     ...node,
@@ -225,22 +225,22 @@ export function tellChainId(node: ChainNode, { chain, chainId: wanted, logger }:
 }
 
 interface DecodedRequests {
-  readonly placed: readonly PlacedRequest[];
-  readonly letters: readonly DeadLetter[];
+  readonly requests: readonly ReceivedRequest[];
+  readonly deadLetters: readonly DeadLetter[];
 }
 
 /** Creates the step that decodes the requests of a batch; a record that is no request becomes a dead letter. */
 function createDecodeRequests(schemaOf: SchemaSource) {
   const readValue = createRecordReader({ schemaOf, createReader: mintRequestCodec.decoderOf });
   return async (records: readonly StreamRecord[]): Promise<DecodedRequests> => {
-    const placed: PlacedRequest[] = [];
+    const placed: ReceivedRequest[] = [];
     const letters: DeadLetter[] = [];
     for (const record of records) {
       const read = await readValue(record.value);
       if (read.kind === 'unreadable') letters.push({ record, reason: read.reason });
       else placed.push({ request: toPlain(read.record), partition: record.partition, offset: record.offset });
     }
-    return { placed, letters };
+    return { requests: placed, deadLetters: letters };
   };
 }
 

@@ -56,23 +56,26 @@ export interface OtherSigners {
    * Reads on in the states of all signers.
    * @param options.isWhole waits for all states that exist at the call; otherwise reads only what is available now
    */
-  look(options: { readonly isWhole: boolean }): Promise<void>;
+  sync(options: { readonly isWhole: boolean }): Promise<void>;
   /** Whether another signer has an attempt of this reference id that is pending or succeeded, as of the last look. */
-  hold(lane: SignerLane, request: Pick<MintRequestRecord, 'contractAddress' | 'projectId' | 'referenceId'>): boolean;
+  isHeldByOther(
+    lane: SignerLane,
+    request: Pick<MintRequestRecord, 'contractAddress' | 'projectId' | 'referenceId'>,
+  ): boolean;
   /** Whether the signer of the lane has an attempt that is pending or has succeeded, as of the last look. */
-  holdsItself(
+  isHeldByLane(
     lane: SignerLane,
     request: Pick<MintRequestRecord, 'contractAddress' | 'projectId' | 'referenceId'>,
   ): boolean;
   /** Whether this very attempt of the signer of the lane is pending, as of the last look. */
-  has(
+  isPending(
     lane: SignerLane,
     attempt: Pick<MintRequestRecord, 'contractAddress' | 'projectId' | 'referenceId' | 'attemptId'>,
   ): boolean;
 }
 
 /** A request and its place in its log. */
-export interface PlacedRequest {
+export interface ReceivedRequest {
   readonly request: MintRequestRecord;
   readonly partition: number;
   readonly offset: number;
@@ -125,12 +128,12 @@ export interface ContractCall {
 export type CallAnswer<T> =
   | { readonly kind: 'done'; readonly value: T }
   /** The contract's own words. */
-  | { readonly kind: 'reverted'; readonly words: string }
+  | { readonly kind: 'reverted'; readonly message: string }
   /**
    * It cannot be executed at this size (out of gas, invalid code); the contract said nothing, so the words are ours.
    * Unless `isSure`, the node may have been too busy instead.
    */
-  | { readonly kind: 'unrunnable'; readonly words: string; readonly isSure: boolean };
+  | { readonly kind: 'unrunnable'; readonly message: string; readonly isSure: boolean };
 
 /**
  * A node's answer to signed bytes. `spent`: the nonce is used, so look for its receipt; `refused`: these bytes will
@@ -186,7 +189,7 @@ export interface ChainNodes {
   readonly count: number;
   readonly current: ChainNode;
   /** Switches to the next node, unless that has happened already. */
-  passOver(node: ChainNode): void;
+  skip(node: ChainNode): void;
 }
 
 /** wei per unit of gas. */
@@ -213,12 +216,12 @@ export interface SignedTransaction {
 }
 
 /** Whether a key may begin new transactions, or why not. */
-export type KeyStanding = { readonly kind: 'live' } | { readonly kind: 'waits'; readonly reason: string };
+export type KeyStatus = { readonly kind: 'live' } | { readonly kind: 'waits'; readonly reason: string };
 
 /** Signs for one address. */
 export interface LaneSigner {
   /** Whether the key may begin new transactions for an environment now. */
-  standing(environmentId: string): KeyStanding;
+  status(environmentId: string): KeyStatus;
   /**
    * @param options.isOpen its nonce is already in use and must be finished, also with a disabled key
    * @throws Error when the key cannot be used for that

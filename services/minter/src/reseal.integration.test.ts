@@ -50,7 +50,7 @@ async function openStore() {
     schemaOf: registry.schemaOf,
     bounds: () => reader.bounds(topic),
     read: (range) => reader.read({ topic, ...range }),
-    send: (record) => producer.sendPlaced({ topic, ...record }),
+    send: (record) => producer.sendForOffset({ topic, ...record }),
   });
   return { store: createRecordStore({ view, log }, { changedBy: 'minter', requestId: '' }), view };
 }
@@ -123,7 +123,7 @@ it('a minter with one signer key names every live signable key that it cannot op
   expect(lines.some((line) => line.includes('cannot be opened') && line.includes(foreign.address))).toBe(true);
   const next = await create('Next of a lost signer', lost);
   await until('the next key is named', () => reasons().signableKeys?.includes(next.address));
-  expect(await metrics.text()).toMatch(/^minter_unopened_keys\{.*\} 2$/m);
+  expect(await metrics.text()).toMatch(/^playline_minter_unopened_keys\{.*\} 2$/m);
   await store.change((records) => ({ ...records.find(({ address }) => address === next.address)!, state: 'disabled' }));
   await until('a disabled key is not named', () => reasons().signableKeys?.includes(next.address) === false);
 });

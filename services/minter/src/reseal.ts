@@ -51,7 +51,7 @@ export function openResealing(parts: ResealParts): Resealing {
   let last: Pass | null = null;
   const findUnopened = () =>
     parts.keys.records.filter(({ state, sealed }) => state === 'live' && last?.refused.has(sealed) === true);
-  parts.metrics.collectedGauge('minter_unopened_keys', 'Live signable keys that no key of SIGNER_KEYS opens', {
+  parts.metrics.collectedGauge('playline_minter_unopened_keys', 'Live signable keys that no key of SIGNER_KEYS opens', {
     collect: (gauge) => gauge.set(findUnopened().length),
   });
   const running = keepSealed(parts, closing.signal, (pass) => {

@@ -7,22 +7,22 @@ import { UnreachableError, UsageError } from './command.ts';
 import type { OperatorConfig } from './config.ts';
 import { readStack, readStackPepper } from './stack-file.ts';
 
-type OnFault = { readonly onFault: (fault: unknown) => void };
+type FaultHandler = { readonly onFault: (fault: unknown) => void };
 
 /** Options of a command's Redis clients. */
-export interface RedisAddress extends OnFault {
+export interface RedisAddress extends FaultHandler {
   readonly url: string;
   readonly tls?: TlsOptions;
 }
 
 /** Options of a command's Kafka clients. */
-export interface KafkaAddress extends OnFault {
+export interface KafkaAddress extends FaultHandler {
   readonly brokers: readonly string[];
   readonly security?: KafkaSecurity;
 }
 
 /** Options of a command's requests to the schema registry. */
-export interface RegistryAddress extends OnFault {
+export interface RegistryAddress extends FaultHandler {
   readonly url: string;
   readonly fetch?: StoreFetch;
 }
@@ -93,7 +93,11 @@ export function createAddresses(
   const { KAFKA_BROKERS, SCHEMA_REGISTRY_URL, REDIS_URL, CLICKHOUSE_URL } = config;
   const find = createFind(config);
   const stack = () => readStack(folder);
-  const [onRedis, onKafka, onRegistry] = [faults.of('Redis'), faults.of('Kafka'), faults.of('the schema registry')];
+  const [onRedis, onKafka, onRegistry] = [
+    faults.listenerOf('Redis'),
+    faults.listenerOf('Kafka'),
+    faults.listenerOf('the schema registry'),
+  ];
   return {
     redis: () => ({
       ...find('REDIS_URL', REDIS_URL, {
@@ -121,7 +125,7 @@ export function createAddresses(
         given: (url) => toClickHouse({ ...config, CLICKHOUSE_URL: url }),
         ofStack: () => stack().clickhouse,
       }),
-      onFault: faults.of('ClickHouse'),
+      onFault: faults.listenerOf('ClickHouse'),
     }),
     chainApi: () => (isDeploymentGiven(config) ? null : findChainApi(folder)),
     indexedChains: () => findIndexedChains(config, folder),

@@ -7,7 +7,7 @@ import { createKeysCommand } from './commands/keys.ts';
 import { createProjectsCommand } from './commands/projects.ts';
 import type { ChangedKey } from './keys/demo-keys.ts';
 import { createMemoryAccess, createMemorySources } from './test/memory-sources.ts';
-import { runHere } from './test/run-here.ts';
+import { runInProcess } from './test/run-in-process.ts';
 
 const nowhere = () => {
   throw new UnreachableError('no address is configured');
@@ -39,7 +39,7 @@ function createOperator() {
     createProjectsCommand({ keys, projects }),
     createIdentityCommand({ ...unconfigured, generation: 0, topicPrefix: '', openPeople: async () => people }),
   ];
-  return { run: (...args: string[]) => runHere(commands, args), keys, projects, published };
+  return { run: (...args: string[]) => runInProcess(commands, args), keys, projects, published };
 }
 
 describe('operator', () => {

@@ -9,7 +9,7 @@ export interface Terminal {
   /** Whether a person watches the progress, who may see a line each second. */
   readonly isInteractive: boolean;
   /** Asks the person at the terminal; absent without a terminal. */
-  readonly ask?: (question: string) => Promise<string>;
+  readonly prompt?: (question: string) => Promise<string>;
 }
 
 export const EXIT = { ok: 0, failed: 1, usage: 2, unreachable: 3, emptied: 4 } as const;
@@ -93,6 +93,6 @@ export async function isConfirmed(
   terminal: Terminal,
 ): Promise<boolean> {
   if (yes) return true;
-  if (terminal.ask === undefined) throw new UsageError(`${effect} There is no terminal to confirm at: use --yes`);
-  return (await terminal.ask(`${effect} Type yes to continue: `)).trim().toLowerCase() === 'yes';
+  if (terminal.prompt === undefined) throw new UsageError(`${effect} There is no terminal to confirm at: use --yes`);
+  return (await terminal.prompt(`${effect} Type yes to continue: `)).trim().toLowerCase() === 'yes';
 }

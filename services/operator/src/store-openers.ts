@@ -1,4 +1,4 @@
-import type { Change, KeyUsage, OpenSessions, RecordKind, RecordView } from '@playline/access-keys';
+import type { Change, KeyUsage, RecordKind, RecordView, SessionStores } from '@playline/access-keys';
 import type { ChainNode, ChainStore } from '@playline/chain';
 import type { ErasureRecords, ErasureRows } from '@playline/erasure';
 import type { People } from '@playline/people';
@@ -25,7 +25,7 @@ export interface StoreOpeners {
   createSchemas(): Promise<Schemas>;
   openKeyUsage(): Promise<KeyUsage & { close(): Promise<void> }>;
   openRecordView<R extends Change>(kind: RecordKind<R>): Promise<RecordView<R> & Connecting>;
-  openSessions(): Promise<OpenSessions>;
+  openSessions(): Promise<SessionStores>;
   openPeople(): Promise<People>;
   openMints: MintsContext['openMints'];
   openMintReader: MintsContext['openReader'];

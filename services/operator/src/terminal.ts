@@ -35,7 +35,7 @@ export function createTerminal({ stdin, stdout, stderr }: Streams): Terminal {
     progress: print(stderr),
     text: (text) => printLines(print(stdout), text),
     isInteractive: stderr.isTTY === true,
-    ...(stdin.isTTY === true ? { ask } : {}),
+    ...(stdin.isTTY === true ? { prompt: ask } : {}),
   };
 }
 

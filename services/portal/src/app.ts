@@ -18,24 +18,25 @@ import {
   createClientAddress,
   createFaultLog,
   createHttpApp,
+  createRequestDurations,
   type Exchange,
   type HttpApp,
   type Route,
 } from '@playline/http';
 import { createWindowLimiter } from '@playline/rate-limit';
-import type { Logger } from '@playline/runtime';
-import { createNote } from './audit-entries.ts';
+import type { Logger, Metrics } from '@playline/runtime';
 import type { Config } from './config.ts';
-import { createBrowserCookie, createSessionCookie, createWayCookie } from './frame/cookies.ts';
+import { createBrowserCookie, createProviderCookie, createSessionCookie } from './frame/cookies.ts';
 import { createFormTokens } from './frame/form-tokens.ts';
-import { notThere } from './frame/not-there.ts';
+import type { FrameParts } from './frame/frame-parts.ts';
+import { pageNotFound } from './frame/not-found.ts';
 import type { PortalPage } from './frame/page.ts';
 import { answerFault, createPageRoutes } from './frame/page-route.ts';
-import type { FrameParts } from './frame/parts-of-frame.ts';
 import type { PortalShares } from './frame/shares.ts';
 import { createPages } from './pages/index.ts';
 import { OPEN_ID_PATH } from './pages/sign-in/open-id.ts';
 import type { PortalParts } from './portal-parts.ts';
+import { createWriteAudit } from './write-audit.ts';
 
 /** What the portal works with: settings and ports, no adapters. */
 export interface PortalAppParts extends PortalParts {
@@ -51,13 +52,22 @@ export interface PortalAppParts extends PortalParts {
   /** Null: nobody signs in by one. */
   readonly openIdProvider: OpenIdProvider | null;
   readonly logger: Logger;
+  readonly metrics: Pick<Metrics, 'histogram'>;
 }
 
 /** Sixty-four of the largest forms at a time. */
 const FORM_BYTES_MAX = 64 * 64 * 1024;
 
 /** The whole portal without its port: host, session, project and role, form token, page. */
-export function createPortalApp({ config, origin, sessions, oneTime, logger, ...parts }: PortalAppParts): HttpApp {
+export function createPortalApp({
+  config,
+  origin,
+  sessions,
+  oneTime,
+  logger,
+  metrics,
+  ...parts
+}: PortalAppParts): HttpApp {
   const { accounts, passwords, passkeys, openIdProvider: provider } = parts;
   const onFault = createFaultLog({ logger });
   const frame: FrameParts = {
@@ -67,7 +77,7 @@ export function createPortalApp({ config, origin, sessions, oneTime, logger, ...
     onFault,
     cookie: createSessionCookie(origin.origin, config.PORTAL_SECRET),
     browserCookie: createBrowserCookie(origin.origin, config.PORTAL_SECRET),
-    wayCookie: createWayCookie(origin.origin, config.PORTAL_SECRET, OPEN_ID_LIFETIME_S),
+    providerCookie: createProviderCookie(origin.origin, config.PORTAL_SECRET, OPEN_ID_LIFETIME_S),
     tokens: createFormTokens(config.PORTAL_SECRET),
     accounts: parts.accounts.all,
     projects: parts.projects.all,
@@ -93,7 +103,7 @@ export function createPortalApp({ config, origin, sessions, oneTime, logger, ...
   const openId = provider === null ? null : createOpenIdSignIn({ provider, oneTimeTexts: oneTime, redirectUri });
   const pages: readonly PortalPage[] = createPages({
     ...parts,
-    note: createNote({ audit: parts.audit, onFault }),
+    writeAudit: createWriteAudit({ audit: parts.audit, onFault }),
     frame,
     sessions,
     oneTime,
@@ -107,13 +117,14 @@ export function createPortalApp({ config, origin, sessions, oneTime, logger, ...
       ...createUnknown(frame),
     ],
     link: () => origin.origin,
+    onAnswer: createRequestDurations(metrics),
     onFault,
   });
 }
 
 /** Whoever follows a broken address is a person: the answer is a page. */
 function createUnknown(frame: FrameParts): Route[] {
-  const handle = (exchange: Exchange) => answerFault(frame, exchange, notThere());
+  const handle = (exchange: Exchange) => answerFault(frame, exchange, pageNotFound());
   return (['GET', 'POST'] as const).map((method) => ({ method, path: '/{*unknown}', handle }));
 }
 
@@ -193,7 +204,7 @@ function createAdmit(forms: typeof FORMS, from: string, now?: () => number): (na
   const limiter = createWindowLimiter(now === undefined ? {} : { now });
   return (name) => {
     const window = limiter.window(name, forms);
-    const { allowed, waitS } = window.standing();
+    const { allowed, waitS } = window.status();
     if (!allowed)
       throw new PublicError('TOO_MANY_REQUESTS_ERROR', {
         message: `Too many forms came from ${from}. Try again in ${waitS} seconds.`,

@@ -34,9 +34,9 @@ import { configSchema, toOpenId, toSettings } from './config.ts';
 import { createPortalShares } from './frame/shares.ts';
 import { openLive } from './live/index.ts';
 import { createSearchMessages } from './pages/live/search.ts';
+import { createPipelineStatus } from './pipeline-status.ts';
 import { createDegraded, createReadiness } from './readiness.ts';
 import { createPortalReads, READ_MAX_MS } from './reads/index.ts';
-import { createStanding } from './standing/index.ts';
 import { createPortalPeople } from './stores/people.ts';
 import { createAudit, type LogParts, openPortalRecords } from './stores/portal-records.ts';
 
@@ -46,16 +46,16 @@ const config = parseConfig(configSchema, process.env);
 const logger = createLogger({ service: SERVICE, level: config.LOG_LEVEL });
 const metrics = createMetrics(SERVICE);
 const faults = createConnectionFaults(logger);
-const kafka = { ...toKafka(config, logger), onFault: faults.of('Kafka'), clientId: SERVICE };
-const redis = { ...toRedis(config), onFault: faults.of('Redis'), sharing: new RedisSharing() };
-const clickhouse = { ...toClickHouse(config), onFault: faults.of('ClickHouse') };
+const kafka = { ...toKafka(config, logger), onFault: faults.listenerOf('Kafka'), clientId: SERVICE };
+const redis = { ...toRedis(config), onFault: faults.listenerOf('Redis'), sharing: new RedisSharing() };
+const clickhouse = { ...toClickHouse(config), onFault: faults.listenerOf('ClickHouse') };
 const query = createQueryRows(clickhouse, { deadlineMs: READ_MAX_MS, isBound: true });
 const openId = toOpenId(config);
 const onProviderFault = (fault: string) => logger.warn({ fault }, 'the provider of OpenID Connect was of no use');
 const { HTTP_HOST, HTTP_PORT, ADMIN_HOST, ADMIN_PORT, TOPIC_PREFIX: topicPrefix, WRITER_GROUP: writerGroup } = config;
 const shares = createPortalShares();
-const reads = createPortalReads(shares.divide(query));
-const registry = createSchemaRegistry({ ...toRegistry(config), onFault: faults.of('the schema registry') });
+const reads = createPortalReads(shares.limitQueries(query));
+const registry = createSchemaRegistry({ ...toRegistry(config), onFault: faults.listenerOf('the schema registry') });
 const others = [TOPICS.audit.name, TOPICS.erasures.name, TOPICS.identityLinks.name];
 const topics = [...RECORD_KINDS.map(({ topic }) => topic), ...others].map((topic) => topicPrefix + topic);
 
@@ -99,6 +99,7 @@ await runService(logger, async (use) => {
   const app = createPortalApp({
     config,
     logger,
+    metrics,
     origin,
     shares,
     ...records,
@@ -117,7 +118,7 @@ await runService(logger, async (use) => {
     searchMessages: createSearchMessages(reads),
     audit: createAudit(log),
     settings: toSettings(config),
-    standing: createStanding({ ...log, writerGroup }),
+    pipeline: createPipelineStatus({ ...log, writerGroup }),
   });
   // Opened last, so closed first: pages in flight are answered while the stores are still there.
   server = await use('listener', () => openHttpServer({ app, host: HTTP_HOST, port: HTTP_PORT }));

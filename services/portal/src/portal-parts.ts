@@ -11,8 +11,8 @@ import type {
 } from '@playline/access-keys';
 import type { LiveHub } from './live/index.ts';
 import type { SearchMessages } from './pages/live/search.ts';
+import type { PipelineStatus } from './pipeline-status.ts';
 import type { PortalReads } from './reads/index.ts';
-import type { PipelineStanding } from './standing/index.ts';
 import type { PortalPeople } from './stores/people.ts';
 import type { PortalRecords } from './stores/portal-records.ts';
 
@@ -29,7 +29,7 @@ export interface PortalParts {
   /** What becomes of messages, for all who look. */
   readonly live: LiveHub;
   /** How far the pipeline has come. */
-  readonly standing: PipelineStanding;
+  readonly pipeline: PipelineStatus;
   /** Null where stored messages cannot be searched. */
   readonly searchMessages: SearchMessages | null;
   /** Who is one person, and what may be asked for about them. */

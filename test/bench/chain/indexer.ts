@@ -21,7 +21,7 @@ export async function openIndexer(
   return { ...indexer, countPublished: () => countPublished(indexer.adminPort) };
 }
 
-const COUNT = /^chain_indexer_activities_total\{[^}]*\} (\d+)/gm;
+const COUNT = /^playline_chain_indexer_activities_total\{[^}]*\} (\d+)/gm;
 
 async function countPublished(port: number): Promise<number> {
   const text = await (await fetch(`http://127.0.0.1:${port}/metrics`)).text();

@@ -1,5 +1,5 @@
 import type { ActivityFilters } from '@playline/chain';
-import { type CursorPlace, createCursors, NO_FILTERS } from '@playline/chain';
+import { type CursorPosition, createCursors, NO_FILTERS } from '@playline/chain';
 import { toTimestamp } from '@playline/contracts';
 import { BUSY, type Feed } from './fill.ts';
 
@@ -31,7 +31,7 @@ export const CURSOR_KEYS = `1=${CURSOR_SECRET}`;
 const cursors = createCursors({ keys: [{ id: 1, secret: Buffer.from(CURSOR_SECRET, 'hex') }] });
 
 /** @param place null: from the beginning */
-export function toPath({ filters }: ReadCase, pageSize: number, place: CursorPlace | null): string {
+export function toPath({ filters }: ReadCase, pageSize: number, place: CursorPosition | null): string {
   const query = new URLSearchParams({ page_size: String(pageSize) });
   const { fromIndexedAt, toIndexedAt, contractAddress, type } = filters;
   if (fromIndexedAt !== null) query.set('from_indexed_at', toTimestamp(fromIndexedAt));

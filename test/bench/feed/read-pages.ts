@@ -1,5 +1,5 @@
 import { Agent, request } from 'node:http';
-import { type CursorPlace, START_GAP } from '@playline/chain';
+import { type CursorPosition, START_GAP } from '@playline/chain';
 import type { Direction } from '@playline/contracts';
 import type { Engine } from '../clickhouse.ts';
 import type { Server } from '../gateway-servers.ts';
@@ -85,7 +85,7 @@ export async function readPages(server: Pick<Server, 'port'>, feed: Feed, readCa
   return pages;
 }
 
-function pick({ startUs, endUs }: Feed, [from, to]: readonly [number, number], direction: Direction): CursorPlace {
+function pick({ startUs, endUs }: Feed, [from, to]: readonly [number, number], direction: Direction): CursorPosition {
   const share = from + Math.random() * (to - from);
   const updatedAt = startUs + Math.floor(share * (endUs - startUs));
   return { direction, gap: { ...START_GAP, updatedAt } };

@@ -5,7 +5,7 @@
  * makes it faster.
  */
 import { hash, randomBytes } from 'node:crypto';
-import { EVENT_AGE_MAX_MS, EVENT_AHEAD_MAX_MS, judgeBatch, type Message } from '@playline/contracts';
+import { EVENT_AGE_MAX_MS, EVENT_AHEAD_MAX_MS, type Message, validateBatch } from '@playline/contracts';
 import express from 'express';
 import { Kafka } from 'kafkajs';
 
@@ -35,7 +35,7 @@ app.post('/v1/audience/messages', async (request, response) => {
     return response.status(401).json({ code: 'UNAUTHORISED_REQUEST', trace_id: traceId });
   const texts: string[] = (request.body?.messages ?? []).map((message: unknown) => JSON.stringify(message));
   const nowMs = Date.now();
-  const verdict = judgeBatch(request.body, {
+  const verdict = validateBatch(request.body, {
     window: { fromMs: nowMs - EVENT_AGE_MAX_MS, toMs: nowMs + EVENT_AHEAD_MAX_MS },
     sources: texts.map((text) => ({ bytes: Buffer.byteLength(text), messageIdText: '' })),
   });

@@ -1,7 +1,7 @@
 import type { Fact, World } from '../world.ts';
 
 /** The parameters of a recipe. */
-export type Asked = Readonly<Record<string, string>>;
+export type RecipeParams = Readonly<Record<string, string>>;
 
 /** A row of an answer as JSON. */
 export type Row = Readonly<Record<string, unknown>>;
@@ -31,13 +31,13 @@ export const daysBetween = (from: string, to: string): number => (toMs(to) - toM
 export const eventsOf = ({ facts }: World): Fact[] => facts.filter(({ message }) => message.test !== true);
 
 /** The events from the first day to before the last, tests excluded. `days` extends the span on both sides. */
-export function happened(world: World, { since, until }: Asked, days = 0): Fact[] {
+export function occurredIn(world: World, { since, until }: RecipeParams, days = 0): Fact[] {
   const [from, to] = [toMs(since) - days * DAY_MS, toMs(until) + days * DAY_MS];
   return eventsOf(world).filter(({ message }) => message.eventTime >= from && message.eventTime < to);
 }
 
 /** The events that were received within the span. */
-export function came(world: World, { since, until }: Asked): Fact[] {
+export function receivedIn(world: World, { since, until }: RecipeParams): Fact[] {
   const [from, to] = [toMs(since), toMs(until)];
   return eventsOf(world).filter(({ receivedAt }) => receivedAt >= from && receivedAt < to);
 }

@@ -1,8 +1,8 @@
 import type { World } from '../world.ts';
-import { type Asked, groupSorted, happened, peopleOf, type Row, toDay, toMs, toTime } from './facts-of.ts';
+import { groupSorted, occurredIn, peopleOf, type RecipeParams, type Row, toDay, toMs, toTime } from './facts-of.ts';
 
-export function revenue(world: World, asked: Asked): Row[] {
-  const purchases = happened(world, asked).flatMap((fact) => {
+export function revenue(world: World, asked: RecipeParams): Row[] {
+  const purchases = occurredIn(world, asked).flatMap((fact) => {
     const { price, currency } = (fact.message.properties ?? {}) as { price?: number; currency?: string };
     const isPurchase = fact.message.eventName === asked.event && price !== undefined;
     return isPurchase ? [{ fact, price, currency: currency ?? '' }] : [];
@@ -25,7 +25,7 @@ export function consentShares({ consents }: World): Row[] {
   }));
 }
 
-export function personTimeline({ facts }: World, asked: Asked): Row[] {
+export function personTimeline({ facts }: World, asked: RecipeParams): Row[] {
   const own = facts.filter(({ person, message: { eventTime } }) => {
     return person === asked.person && eventTime >= toMs(asked.since) && eventTime < toMs(asked.until);
   });

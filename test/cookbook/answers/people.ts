@@ -1,12 +1,12 @@
 import type { World } from '../world.ts';
 import {
-  type Asked,
   compareLists,
   daysBetween,
   eventsOf,
   groupSorted,
-  happened,
+  occurredIn,
   peopleOf,
+  type RecipeParams,
   type Row,
   toDay,
   toMonday,
@@ -20,9 +20,9 @@ const PERIODS: Readonly<Record<string, (day: string) => string>> = {
   month: toMonth,
 };
 
-export function activePeople(world: World, asked: Asked): Row[] {
+export function activePeople(world: World, asked: RecipeParams): Row[] {
   const toPeriod = PERIODS[asked.period ?? '']!;
-  const owned = happened(world, asked).filter(({ person }) => person !== null);
+  const owned = occurredIn(world, asked).filter(({ person }) => person !== null);
   return groupSorted(owned, ({ message }) => [toPeriod(toDay(message.eventTime))] as const).map(
     ([[period], facts]) => ({
       period,
@@ -31,9 +31,9 @@ export function activePeople(world: World, asked: Asked): Row[] {
   );
 }
 
-export function stickiness(world: World, asked: Asked): Row[] {
+export function stickiness(world: World, asked: RecipeParams): Row[] {
   const { since = '', until = '' } = asked;
-  const owned = happened(world, asked).filter(({ person }) => person !== null);
+  const owned = occurredIn(world, asked).filter(({ person }) => person !== null);
   return groupSorted(owned, ({ message }) => [toMonth(toDay(message.eventTime))] as const).map(([[month], facts]) => {
     const next = toMonth(toDay(toMs(month) + 31 * 24 * 60 * 60 * 1000));
     const days = daysBetween(since > month ? since : month, until < next ? until : next);
@@ -52,10 +52,10 @@ export function firstSeenOf(world: World): Map<string, number> {
   return first;
 }
 
-export function retention(world: World, asked: Asked): Row[] {
+export function retention(world: World, asked: RecipeParams): Row[] {
   const first = firstSeenOf(world);
   const [from, to] = [toMs(asked.since), toMs(asked.until)];
-  const newcomers = happened(world, asked).flatMap((fact) => {
+  const newcomers = occurredIn(world, asked).flatMap((fact) => {
     const firstMs = first.get(fact.person ?? '') ?? Number.NaN;
     if (!(firstMs >= from && firstMs < to)) return [];
     const cohort = toMonday(toDay(firstMs));
@@ -72,7 +72,7 @@ export function retention(world: World, asked: Asked): Row[] {
   });
 }
 
-export function firstTouch(world: World, asked: Asked): Row[] {
+export function firstTouch(world: World, asked: RecipeParams): Row[] {
   const owned = eventsOf(world).filter(({ person }) => person !== null);
   const doers = new Set(
     owned

@@ -1,14 +1,24 @@
 import type { World } from '../world.ts';
-import { type Asked, came, groupSorted, happened, quantile, type Row, toDay, toMs, toTime } from './facts-of.ts';
+import {
+  groupSorted,
+  occurredIn,
+  quantile,
+  type RecipeParams,
+  type Row,
+  receivedIn,
+  toDay,
+  toMs,
+  toTime,
+} from './facts-of.ts';
 
 const HOUR_MS = 60 * 60 * 1000;
 
-function rejectedIn({ rejections }: World, { since, until }: Asked): World['rejections'] {
+function rejectedIn({ rejections }: World, { since, until }: RecipeParams): World['rejections'] {
   return rejections.filter(({ receivedAt }) => receivedAt >= toMs(since) && receivedAt < toMs(until));
 }
 
-export function errorRates(world: World, asked: Asked): Row[] {
-  const events = came(world, asked).map(({ message: { context } }) => ({
+export function errorRates(world: World, asked: RecipeParams): Row[] {
+  const events = receivedIn(world, asked).map(({ message: { context } }) => ({
     error: 0,
     client: [context?.library ?? '', context?.libraryVersion ?? ''] as const,
   }));
@@ -28,7 +38,7 @@ export function errorRates(world: World, asked: Asked): Row[] {
     .sort((a, b) => (rateOf(a) === rateOf(b) ? 0 : rateOf(b) - rateOf(a)));
 }
 
-export function rejections(world: World, asked: Asked): Row[] {
+export function rejections(world: World, asked: RecipeParams): Row[] {
   return groupSorted(
     rejectedIn(world, asked),
     ({ code, field, library, libraryVersion }) => [code, field, library, libraryVersion] as const,
@@ -50,27 +60,29 @@ export function rejections(world: World, asked: Asked): Row[] {
     .slice(0, 200);
 }
 
-export function lateEvents(world: World, asked: Asked): Row[] {
-  return groupSorted(came(world, asked), ({ receivedAt }) => [toDay(receivedAt)] as const).map(([[day], facts]) => {
-    const lateBy = (ms: number) =>
-      facts.filter(({ message, receivedAt }) => receivedAt - message.eventTime > ms).length;
-    const seconds = facts.map(
-      ({ message, receivedAt }) => Math.floor(receivedAt / 1000) - Math.floor(message.eventTime / 1000),
-    );
-    return {
-      day_of_receipt: day,
-      events: facts.length,
-      an_hour_late: lateBy(HOUR_MS),
-      a_day_late: lateBy(24 * HOUR_MS),
-      ahead: facts.filter(({ message, receivedAt }) => message.eventTime > receivedAt).length,
-      seconds_late_of_99_in_100: quantile(seconds, 0.99),
-    };
-  });
+export function lateEvents(world: World, asked: RecipeParams): Row[] {
+  return groupSorted(receivedIn(world, asked), ({ receivedAt }) => [toDay(receivedAt)] as const).map(
+    ([[day], facts]) => {
+      const lateBy = (ms: number) =>
+        facts.filter(({ message, receivedAt }) => receivedAt - message.eventTime > ms).length;
+      const seconds = facts.map(
+        ({ message, receivedAt }) => Math.floor(receivedAt / 1000) - Math.floor(message.eventTime / 1000),
+      );
+      return {
+        day_of_receipt: day,
+        events: facts.length,
+        an_hour_late: lateBy(HOUR_MS),
+        a_day_late: lateBy(24 * HOUR_MS),
+        ahead: facts.filter(({ message, receivedAt }) => message.eventTime > receivedAt).length,
+        seconds_late_of_99_in_100: quantile(seconds, 0.99),
+      };
+    },
+  );
 }
 
-export function conflictingIds(world: World, asked: Asked): Row[] {
+export function conflictingIds(world: World, asked: RecipeParams): Row[] {
   const textsOf = (texts: readonly string[]) => [...new Set(texts)].sort();
-  return groupSorted(happened(world, asked), ({ idOrder }) => [idOrder] as const)
+  return groupSorted(occurredIn(world, asked), ({ idOrder }) => [idOrder] as const)
     .filter(([, group]) => group.length > 1)
     .map(([, group]) => {
       const times = group.map(({ message }) => message.eventTime);

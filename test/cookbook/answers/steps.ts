@@ -1,17 +1,17 @@
 import type { Fact, World } from '../world.ts';
 import {
-  type Asked,
   compareLists,
   groupSorted,
-  happened,
+  occurredIn,
   peopleOf,
   quantile,
+  type RecipeParams,
   type Row,
   toDay,
   toMs,
 } from './facts-of.ts';
 
-function stepsOf({ first = '', second = '', third = '' }: Asked): string[] {
+function stepsOf({ first = '', second = '', third = '' }: RecipeParams): string[] {
   return [first, second, third];
 }
 
@@ -24,10 +24,10 @@ function toFunnel(names: readonly string[], reached: readonly number[]): Row[] {
   });
 }
 
-export function funnelInOrder(world: World, asked: Asked): Row[] {
+export function funnelInOrder(world: World, asked: RecipeParams): Row[] {
   const names = stepsOf(asked);
   const windowMs = Number(asked.seconds) * 1000;
-  const owned = happened(world, asked).filter(({ person }) => person !== null);
+  const owned = occurredIn(world, asked).filter(({ person }) => person !== null);
   const reached = groupSorted(owned, ({ person }) => [person!] as const).map(([, facts]) => {
     const times = names.map((name) =>
       facts.filter(({ message }) => message.eventName === name).map(({ message }) => message.eventTime),
@@ -47,9 +47,9 @@ export function funnelInOrder(world: World, asked: Asked): Row[] {
   return toFunnel(names, reached);
 }
 
-export function funnelInAnyOrder(world: World, asked: Asked): Row[] {
+export function funnelInAnyOrder(world: World, asked: RecipeParams): Row[] {
   const names = stepsOf(asked);
-  const owned = happened(world, asked).filter(({ person }) => person !== null);
+  const owned = occurredIn(world, asked).filter(({ person }) => person !== null);
   const reached = groupSorted(owned, ({ person }) => [person!] as const).map(([, facts]) => {
     const done = new Set(facts.map(({ message }) => message.eventName));
     const missing = names.findIndex((name) => !done.has(name));
@@ -63,8 +63,8 @@ const seenAt = ({ message, receivedAt }: Fact) => Math.min(message.eventTime, re
 const happenedAt = ({ message }: Fact) => message.eventTime;
 
 /** The events, in order, of each session of a person that began in the span. */
-export function sessionsOf(world: World, asked: Asked, timeOf: (fact: Fact) => number = happenedAt): Fact[][] {
-  const inSession = happened(world, asked, 1).filter(({ message }) => (message.sessionId ?? '') !== '');
+export function sessionsOf(world: World, asked: RecipeParams, timeOf: (fact: Fact) => number = happenedAt): Fact[][] {
+  const inSession = occurredIn(world, asked, 1).filter(({ message }) => (message.sessionId ?? '') !== '');
   return groupSorted(inSession, ({ message, person }) => [message.sessionId!, person ?? ''] as const)
     .map(([, facts]) => facts.toSorted((a, b) => compareLists([timeOf(a), a.idOrder], [timeOf(b), b.idOrder])))
     .filter(([first]) => timeOf(first!) >= toMs(asked.since) && timeOf(first!) < toMs(asked.until));
@@ -79,7 +79,7 @@ function toThing({ message: { eventName, type, context } }: Fact): string {
   return eventName || route || type;
 }
 
-export function paths(world: World, asked: Asked): Row[] {
+export function paths(world: World, asked: RecipeParams): Row[] {
   const sessions = sessionsOf(world, asked);
   return groupSorted(sessions, (facts) => facts.slice(0, Number(asked.steps)).map(toThing))
     .map(([path, group]) => ({ path, sessions: group.length, share: group.length / sessions.length }))
@@ -87,7 +87,7 @@ export function paths(world: World, asked: Asked): Row[] {
     .slice(0, Number(asked.paths));
 }
 
-export function sessions(world: World, asked: Asked): Row[] {
+export function sessions(world: World, asked: RecipeParams): Row[] {
   return groupSorted(sessionsOf(world, asked, seenAt), ([first]) => [toDay(seenAt(first!))] as const).map(
     ([[day], ofDay]) => {
       const seconds = ofDay.map((facts) => {

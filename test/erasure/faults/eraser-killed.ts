@@ -8,11 +8,11 @@ import { expectErased, expectNoHold, expectNothing } from '../checks.ts';
 import { asVisitor, rowsAbout, stored } from '../people.ts';
 import type { ErasureRig } from '../rig.ts';
 import { MOMENTS } from './moments.ts';
-import { createScene, doings, isLinked } from './scene.ts';
+import { createScene, isLinked, messagesOf } from './scene.ts';
 
 const KILLED_AT = Object.values(MOMENTS);
 /** Metrics that show that an eraser's work has ended: done, failed, or handed over to another process. */
-const ENDS = ['eraser_requests_total', 'eraser_faults_total', 'eraser_handovers_total'];
+const ENDS = ['playline_eraser_requests_total', 'playline_eraser_faults_total', 'playline_eraser_handovers_total'];
 
 /** Starts erasers behind a separate wire each, so that the test sees which one does something. */
 interface Watch {
@@ -84,7 +84,7 @@ export async function pauseAnEraser(rig: ErasureRig): Promise<void> {
   const paused = (await watch.firstToSay(MOMENTS['about to sweep']))();
   paused.signal('SIGSTOP');
   const { cutoffAt } = await expectErased(rig, erasureId, person.keys);
-  const later = doings(person);
+  const later = messagesOf(person);
   await rig.send(later);
   await stored(rig, later);
   await until('the person is linked again', () => isLinked(rig, person));

@@ -20,7 +20,7 @@ import { caughtUp, createScene, fenced, fencedForSeconds, requestedForSeconds } 
 const UNFENCED_S = 6;
 const UNFINISHED_S = 12;
 
-export async function waitForStandingServices(rig: ErasureRig): Promise<void> {
+export async function eraserWaitsForPausedServices(rig: ErasureRig): Promise<void> {
   const scene = await createScene(rig);
   const { 'identity-linker': linker, 'event-writer': writer } = rig.running;
   const { person } = scene;
@@ -52,7 +52,7 @@ export async function waitForStandingServices(rig: ErasureRig): Promise<void> {
   await expectNothingInRedis(rig, other.keys);
 }
 
-export async function waitForStandingWriter(rig: ErasureRig): Promise<void> {
+export async function eraserWaitsForPausedWriter(rig: ErasureRig): Promise<void> {
   const scene = await createScene(rig);
   rig.running['event-writer'].signal('SIGSTOP');
   const waiting = [track(asPlayer(scene.person)), track(asVisitor(scene.person))];
@@ -71,7 +71,7 @@ export async function waitForStandingWriter(rig: ErasureRig): Promise<void> {
   expect((await rowsAbout(rig, scene.person)).events).toEqual([]);
 }
 
-export async function judgeLinksAroundTheRequest(rig: ErasureRig): Promise<void> {
+export async function linksAroundTheRequest(rig: ErasureRig): Promise<void> {
   const scene = await createScene(rig);
   const { person } = scene;
   const [before, between, behind] = [createPerson(rig), createPerson(rig), createPerson(rig)];

@@ -6,9 +6,9 @@ import { metricsOf, sumOf } from '../../faults/world/metrics.ts';
 import { expectErased, expectNoHold, expectNothing } from '../checks.ts';
 import { asPlayer, asVisitor, identify, rowsAbout, stored, track } from '../people.ts';
 import { type ErasureRig, erased } from '../rig.ts';
-import { keyNeedles, placesIn } from '../traces/needle.ts';
+import { keyNeedles, locationsIn } from '../traces/needle.ts';
 import { findInRedis } from '../traces/redis.ts';
-import { caughtUp, createScene, doings, fenced, isLinked } from './scene.ts';
+import { caughtUp, createScene, fenced, isLinked, messagesOf } from './scene.ts';
 
 const HOUR_MS = 3_600_000;
 const READ: [keyof ErasureRig['running'], string[]][] = [
@@ -26,7 +26,7 @@ export async function readTheLogAgain(rig: ErasureRig): Promise<void> {
   for (const [service, topics] of READ)
     for (const topic of topics) await caughtUp(rig, topic, rig.world.groupOf(service));
   const text = await metricsOf(rig.running['event-writer']);
-  expect(sumOf(text, 'stream_records_total', 'reason="fenced"')).toBeGreaterThan(0);
+  expect(sumOf(text, 'playline_stream_records_total', 'reason="fenced"')).toBeGreaterThan(0);
   await expectNothing(rig, scene.person.keys, cutoffAt);
   await scene.ends(erasureId);
 }
@@ -43,8 +43,8 @@ export async function loseRedis(rig: ErasureRig): Promise<void> {
   await scene.ends(erasureId);
   // Without its fence the person would come back with the next old batch.
   const fences = await findInRedis(rig.redis, keyNeedles('the player', scene.person.userKey));
-  expect(placesIn(fences)).toEqual(['redis f:{env}:<bucket>']);
-  const messages = doings(scene.bystander);
+  expect(locationsIn(fences)).toEqual(['redis f:{env}:<bucket>']);
+  const messages = messagesOf(scene.bystander);
   await until('the gateway knows its keys again', () => rig.send(messages).then(() => true));
   await stored(rig, messages);
 }
@@ -53,13 +53,13 @@ export async function comeBack(rig: ErasureRig): Promise<void> {
   const { person, ...scene } = await createScene(rig);
   const erasureId = await rig.erase(asVisitor(person));
   const { cutoffAt } = await expectErased(rig, erasureId, person.keys);
-  const later = doings(person);
+  const later = messagesOf(person);
   await rig.send(later);
   await stored(rig, later);
   await until('the person is linked again', () => isLinked(rig, person));
   const kept = await rowsAbout(rig, person);
   const dropped = async () =>
-    sumOf(await metricsOf(rig.running['event-writer']), 'stream_records_total', 'reason="fenced"');
+    sumOf(await metricsOf(rig.running['event-writer']), 'playline_stream_records_total', 'reason="fenced"');
   const letters = async () => (await rig.log.read(rig.topic(`${TOPICS.messages.name}.dead`))).length;
   const [before, dead] = [await dropped(), await letters()];
   const eventTimestamp = new Date(cutoffAt - HOUR_MS).toISOString();

@@ -28,7 +28,7 @@ export interface Scene {
 }
 
 /** All kinds of messages of a person: as visitor and as player, with both links. */
-export const doings = (person: Person): Message[] => [
+export const messagesOf = (person: Person): Message[] => [
   track(asVisitor(person)),
   track(asPlayer(person)),
   identify(person),
@@ -37,7 +37,7 @@ export const doings = (person: Person): Message[] => [
 
 export async function createScene(rig: ErasureRig): Promise<Scene> {
   const [person, bystander] = [createPerson(rig), createPerson(rig)];
-  const messages = [...doings(person), ...doings(bystander)];
+  const messages = [...messagesOf(person), ...messagesOf(bystander)];
   await rig.send(messages);
   for (const { anonymousId } of [person, bystander]) await consent(rig, anonymousId);
   await stored(rig, messages);
@@ -64,7 +64,7 @@ export async function createScene(rig: ErasureRig): Promise<Scene> {
 
 async function consent(rig: ErasureRig, anonymousId: string): Promise<void> {
   const body = JSON.stringify({ anonymousId, status: 'full', source: 'settings' });
-  expect((await rig.ask('tracking-consent', { method: 'PUT', body })).status).toBe(204);
+  expect((await rig.request('tracking-consent', { method: 'PUT', body })).status).toBe(204);
 }
 
 /** Whether all three ids are one person in Redis. */

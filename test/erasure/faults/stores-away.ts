@@ -11,7 +11,7 @@ import { createScene } from './scene.ts';
 const CUT_AT = Object.values(MOMENTS).slice(0, -1);
 
 const faultsOf = async (rig: ErasureRig, label = '') =>
-  sumOf(await metricsOf(rig.running.eraser), 'eraser_faults_total', label);
+  sumOf(await metricsOf(rig.running.eraser), 'playline_eraser_faults_total', label);
 
 export async function loseClickHouse(rig: ErasureRig): Promise<void> {
   const scene = await createScene(rig);

@@ -47,12 +47,12 @@ export async function insertLate(rig: ErasureRig): Promise<void> {
 async function scrubByEraser(rig: ErasureRig, isSwept: () => Promise<boolean>): Promise<void> {
   await rig.running.eraser.close();
   const eraser = await rig.start('eraser', { NODE_OPTIONS: `--import=${UPKEEP_NOW}` });
-  const counted = async () => sumOf(await metricsOf(eraser), 'eraser_survivors_total', 'table="events"');
+  const counted = async () => sumOf(await metricsOf(eraser), 'playline_eraser_survivors_total', 'table="events"');
   await until('the survivors are counted', async () => (await counted()) >= ROWS);
   expect(await counted()).toBe(ROWS);
   // A closed eraser aborts its scrub, and the next one starts to scrub minutes later.
   await until('the survivors are swept', isSwept);
-  const ages = async () => sumOf(await metricsOf(eraser), 'eraser_upkeep_age_seconds', 'work="scrub"');
+  const ages = async () => sumOf(await metricsOf(eraser), 'playline_eraser_upkeep_age_seconds', 'work="scrub"');
   await until('the scrub is done', async () => (await ages()) > 0);
   await eraser.close();
   rig.running.eraser = await rig.start('eraser');

@@ -5,7 +5,7 @@ import { findInBytes, type Needle, type Trace } from './needle.ts';
 
 export interface FileSearch {
   /** Gets the path within the folder. @returns the file's name in traces */
-  readonly placeOf?: (path: string) => string;
+  readonly locationOf?: (path: string) => string;
   /** Whether to search the decompressed content of ClickHouse files too. */
   readonly decompress?: boolean;
 }
@@ -17,7 +17,7 @@ export interface FileSearch {
  * copies that the disk itself keeps, or backups.
  */
 export function findInFiles(folder: string, needles: readonly Needle[], search: FileSearch = {}): Trace[] {
-  const { placeOf = (path) => path, decompress = false } = search;
+  const { locationOf: placeOf = (path) => path, decompress = false } = search;
   const counts = new Map<string, Trace>();
   for (const path of filesOf(folder)) {
     const bytes = orGone(() => readFileSync(join(folder, path)));
@@ -28,7 +28,7 @@ export function findInFiles(folder: string, needles: readonly Needle[], search: 
       ...(unpacked === null ? [] : findInBytes(placeOf(path), unpacked.bytes, needles)),
     ];
     for (const trace of found) {
-      const name = `${trace.place} ${trace.needle}`;
+      const name = `${trace.location} ${trace.needle}`;
       counts.set(name, { ...trace, count: (counts.get(name)?.count ?? 0) + trace.count });
     }
   }

@@ -9,7 +9,7 @@ export interface Needle {
 /** A needle that was found. */
 export interface Trace {
   /** `table events`, `redis i:{env}:<bucket>`, or a file. */
-  readonly place: string;
+  readonly location: string;
   readonly needle: string;
   readonly kind: Needle['kind'];
   /** Number of rows, keys or places in a file. */
@@ -30,13 +30,14 @@ export function keyNeedles(name: string, key: Buffer): Needle[] {
 }
 
 /** Searches bytes for all needles. */
-export function findInBytes(place: string, bytes: Buffer, needles: readonly Needle[]): Trace[] {
+export function findInBytes(location: string, bytes: Buffer, needles: readonly Needle[]): Trace[] {
   return needles.flatMap(({ name, kind, bytes: wanted }) => {
     let count = 0;
     for (let at = bytes.indexOf(wanted); at >= 0; at = bytes.indexOf(wanted, at + 1)) count++;
-    return count === 0 ? [] : [{ place, needle: name, kind, count }];
+    return count === 0 ? [] : [{ location, needle: name, kind, count }];
   });
 }
 
 /** The places of some traces, without repetitions. */
-export const placesIn = (traces: readonly Trace[]): string[] => [...new Set(traces.map(({ place }) => place))].sort();
+export const locationsIn = (traces: readonly Trace[]): string[] =>
+  [...new Set(traces.map(({ location: place }) => place))].sort();

@@ -1,4 +1,4 @@
-import { REDIS_PLACES } from '@playline/erasure';
+import { REDIS_STORES } from '@playline/erasure';
 import type { Redis } from 'ioredis';
 import { findInBytes, type Needle, type Trace } from './needle.ts';
 
@@ -8,7 +8,7 @@ export async function findInRedis(redis: Redis, needles: readonly Needle[]): Pro
   for (const key of await keysOf(redis)) {
     const bytes = Buffer.concat([key, Buffer.from('\n'), ...(await valuesOf(redis, key))]);
     for (const trace of findInBytes(`redis ${familyOf(key)}`, bytes, needles)) {
-      const name = `${trace.place} ${trace.needle}`;
+      const name = `${trace.location} ${trace.needle}`;
       counts.set(name, { ...trace, count: (counts.get(name)?.count ?? 0) + trace.count });
     }
   }
@@ -26,7 +26,7 @@ async function keysOf(redis: Redis): Promise<Buffer[]> {
   return keys;
 }
 
-const QUESTIONS: Record<string, (key: Buffer) => [string, ...(Buffer | string)[]]> = {
+const QUERIES: Record<string, (key: Buffer) => [string, ...(Buffer | string)[]]> = {
   string: (key) => ['GET', key],
   hash: (key) => ['HGETALL', key],
   list: (key) => ['LRANGE', key, '0', '-1'],
@@ -38,7 +38,7 @@ async function valuesOf(redis: Redis, key: Buffer): Promise<Buffer[]> {
   const type = await redis.type(key);
   // The key expired or was deleted between the two commands.
   if (type === 'none') return [];
-  const question = QUESTIONS[type];
+  const question = QUERIES[type];
   if (question === undefined) throw new Error(`nobody knows how to look into a ${type}`);
   const [command, ...words] = question(key);
   const answer = (await redis.callBuffer(command, ...words)) as Answer;
@@ -56,7 +56,7 @@ const toPattern = (name: string) => {
   return new RegExp(`^${text.replaceAll(/<[^>]+>/g, '[\\s\\S]+')}$`);
 };
 /** Families without a placeholder come first, because another one may match their names too. */
-const FAMILIES = REDIS_PLACES.map(({ name }) => ({ name, pattern: toPattern(name) })).sort(
+const FAMILIES = REDIS_STORES.map(({ name }) => ({ name, pattern: toPattern(name) })).sort(
   (a, b) => Number(a.name.includes('<')) - Number(b.name.includes('<')),
 );
 

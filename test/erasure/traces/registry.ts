@@ -1,11 +1,11 @@
-import { type Clearing, REDIS_PLACES, SYSTEM_PLACES, TABLES, TOPIC_PLACES } from '@playline/erasure';
+import { type Clearing, REDIS_STORES, SYSTEM_STORES, TABLES, TOPIC_STORES } from '@playline/erasure';
 import type { Trace } from './needle.ts';
 
 const CLEARINGS = new Map<string, Clearing>([
   ...TABLES.map(({ name, clearing }) => [`table ${name}`, clearing] as const),
-  ...SYSTEM_PLACES.map(({ name, clearing }) => [`table system.${name}`, clearing] as const),
-  ...TOPIC_PLACES.map(({ name, clearing }) => [`topic ${name}`, clearing] as const),
-  ...REDIS_PLACES.map(({ name, clearing }) => [`redis ${name}`, clearing] as const),
+  ...SYSTEM_STORES.map(({ name, clearing }) => [`table system.${name}`, clearing] as const),
+  ...TOPIC_STORES.map(({ name, clearing }) => [`topic ${name}`, clearing] as const),
+  ...REDIS_STORES.map(({ name, clearing }) => [`redis ${name}`, clearing] as const),
 ]);
 
 /** How the registry clears a place; undefined when it does not have the place. */
@@ -19,7 +19,7 @@ const MAY_STAY: Record<Trace['kind'], readonly Clearing['by'][]> = { text: ['ttl
 
 /** Traces after an erasure that the registry does not allow. */
 export function findForbidden(traces: readonly Trace[]): Trace[] {
-  return traces.filter(({ place, kind }) => {
+  return traces.filter(({ location: place, kind }) => {
     const by = clearingOf(place);
     return by === undefined || !MAY_STAY[kind].includes(by);
   });

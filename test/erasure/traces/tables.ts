@@ -1,4 +1,4 @@
-import { SYSTEM_PLACES } from '@playline/erasure';
+import { SYSTEM_STORES } from '@playline/erasure';
 import { ask, type Engine, rowsOf } from '../../faults/world/clickhouse.ts';
 import type { Needle, Trace } from './needle.ts';
 
@@ -14,7 +14,7 @@ export async function findInTables(
 ): Promise<Trace[]> {
   // ClickHouse writes its log tables with a delay.
   await ask(engine, 'SYSTEM FLUSH LOGS');
-  const system = SYSTEM_PLACES.map(({ name }) => `'${name}'`).join(', ');
+  const system = SYSTEM_STORES.map(({ name }) => `'${name}'`).join(', ');
   const tables = await rowsOf(
     engine,
     `SELECT database, name FROM system.tables WHERE (database = currentDatabase() AND engine LIKE '%MergeTree')
@@ -22,18 +22,18 @@ export async function findInTables(
   );
   const traces: Trace[] = [];
   for (const [database = '', name = ''] of tables) {
-    const found = await lookInto(engine, questionOf(`${database}.${name}`, needles, deleted));
+    const found = await searchTable(engine, queryOf(`${database}.${name}`, needles, deleted));
     const place = `table ${database === 'system' ? 'system.' : ''}${name}`;
     for (const [at = '', count] of found) {
       const { name: needle, kind } = needles[Number(at)]!;
-      traces.push({ place, needle, kind, count: Number(count) });
+      traces.push({ location: place, needle, kind, count: Number(count) });
     }
   }
   return traces;
 }
 
 /** ClickHouse reads the queue of distributed statements from a Keeper, which a single server does not have. */
-async function lookInto(engine: Engine, question: string): Promise<string[][]> {
+async function searchTable(engine: Engine, question: string): Promise<string[][]> {
   return await rowsOf(engine, question).catch((fault: Error) => {
     if (fault.message.includes('There is no Zookeeper configuration')) return [];
     throw fault;
@@ -41,7 +41,7 @@ async function lookInto(engine: Engine, question: string): Promise<string[][]> {
 }
 
 /** The statement contains the needles reversed and is not logged, so that a search does not find itself. */
-function questionOf(table: string, needles: readonly Needle[], deleted: boolean): string {
+function queryOf(table: string, needles: readonly Needle[], deleted: boolean): string {
   const wanted = needles.map(
     ({ bytes }, at) => `(${at}, reverse(unhex('${Buffer.from(bytes).reverse().toString('hex')}')))`,
   );

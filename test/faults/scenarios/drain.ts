@@ -21,7 +21,7 @@ const CLIENTS = 12;
 const HELD_MAX = 3;
 
 /** Number of batches that a gateway has read and passed to the broker since it started. */
-const countRead = async (gateway: ServiceProcess) => sumOf(await metricsOf(gateway), 'gateway_batches_total');
+const countRead = async (gateway: ServiceProcess) => sumOf(await metricsOf(gateway), 'playline_gateway_batches_total');
 
 /** Sends batches that the gateway has accepted and the broker has not acknowledged. Waits until each is in flight. */
 async function holdBatches({ random, ledger, key }: Trial, gateway: ServiceProcess): Promise<Promise<Attempt>[]> {

@@ -49,7 +49,7 @@ async function replaceLeader(trial: Trial) {
   const brokers = openBrokers(trial.world.stack.file.kafka);
   const options = { brokers: trial.world.stack.file.kafka, clientId: 'faults', deliveryTimeoutMs: DELIVERY_TIMEOUT_MS };
   const producer = await openProducer(options);
-  const send = (text: string) => producer.sendPlaced({ topic, key: null, value: Buffer.from(text) });
+  const send = (text: string) => producer.sendForOffset({ topic, key: null, value: Buffer.from(text) });
   const leads = (id: number) => async () =>
     (await brokers.partitionsOf(topic, heir)).every((each) => each.leader === id);
   try {

@@ -31,7 +31,7 @@ async function cutLogs({ world, random }: Trial): Promise<Cut[]> {
   const broker = await world.storePid('kafka');
   process.kill(broker, 'SIGSTOP');
   for (const { partition } of cuts) {
-    const file = join(world.stack.places.state, 'data', 'kafka', 'data', `${topic}-${partition}`, SEGMENT);
+    const file = join(world.stack.paths.state, 'data', 'kafka', 'data', `${topic}-${partition}`, SEGMENT);
     const { size } = statSync(file);
     // The cut may be within a batch. The broker drops the incomplete batch.
     truncateSync(file, random.integer(Math.ceil(size / 5), Math.floor((size * 3) / 4)));
@@ -104,7 +104,7 @@ async function run(trial: Trial, { crew, batches }: { crew: Crew | null; batches
   if (cuts.length > 0) {
     await waitFor('the writer says that partitions stand', async () => {
       const answer = await fetch(`${writer.adminUrl}/metrics`);
-      const stopped = /^stream_partitions_stopped\{[^}]*messages[^}]*\} (\d+)$/m.exec(await answer.text());
+      const stopped = /^playline_stream_stopped_partitions\{[^}]*messages[^}]*\} (\d+)$/m.exec(await answer.text());
       return Number(stopped?.[1] ?? 0) === cuts.length;
     });
     assert.equal(await writer.isReady(), false, 'a writer whose partitions stand is not ready');

@@ -73,7 +73,7 @@ const linkersOf = ({ crew }: Trial) => crew.filter(({ service }) => service === 
 
 async function rewindsOf(trial: Trial): Promise<number> {
   const counts = await Promise.all(
-    linkersOf(trial).map(async (linker) => sumOf(await metricsOf(linker), 'identity_rewinds_total')),
+    linkersOf(trial).map(async (linker) => sumOf(await metricsOf(linker), 'playline_identity_rewinds_total')),
   );
   return counts.reduce((sum, count) => sum + count, 0);
 }
@@ -97,9 +97,9 @@ async function loseRelease(trial: Trial, accounts: Accounts): Promise<Reached> {
   const erasure = { environmentId, erasureId: randomBytes(16) };
   const keys = groups.map((group) => accounts.keyOf(`${group}a`));
   const before = await rewindsOf(trial);
-  await guards.place({ ...erasure, keys, cutoffMs: Date.now() - 60_000, lapsesAtMs: null });
+  await guards.putHold({ ...erasure, keys, cutoffMs: Date.now() - 60_000, lapsesAtMs: null });
   const lose = await keepRedis(trial);
-  await guards.release(erasure);
+  await guards.releaseHold(erasure);
   // Decided again under the hold, the first link of a group would come last, and the larger side would be another one.
   for (const group of groups)
     for (const [from, to] of ['ab', 'cd', 'bd']) await accounts.alias(`${group}${from}`, `${group}${to}`);
@@ -107,7 +107,7 @@ async function loseRelease(trial: Trial, accounts: Accounts): Promise<Reached> {
   const roots = await accounts.roots();
   await lose();
   await awaitLinks(trial, accounts, roots);
-  await guards.release(erasure);
+  await guards.releaseHold(erasure);
   for (const group of groups) await accounts.alias(`${group}e`, `${group}a`);
   await settle(world);
   return { rewinds: (await rewindsOf(trial)) - before, 'links lost': 3 * groups.length };

@@ -38,7 +38,7 @@ async function watchMemory(gateway: ServiceProcess, forMs: number): Promise<{ re
   const most = { resident: 0, held: 0 };
   for (const end = Date.now() + forMs; Date.now() < end; await delay(LOOK_EVERY_MS)) {
     most.resident = Math.max(most.resident, gateway.residentBytes());
-    most.held = Math.max(most.held, sumOf(await metricsOf(gateway), 'gateway_bytes_in_flight'));
+    most.held = Math.max(most.held, sumOf(await metricsOf(gateway), 'playline_gateway_in_flight_bytes'));
   }
   return most;
 }

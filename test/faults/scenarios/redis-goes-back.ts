@@ -29,7 +29,7 @@ const READ_EVERY_MS = 20;
 /** Longer than Redis takes to write its log to the file. */
 const WRITTEN_MS = 1_500;
 
-const folderOf = (world: World) => join(world.stack.places.state, 'data', 'redis', 'appendonlydir');
+const folderOf = (world: World) => join(world.stack.paths.state, 'data', 'redis', 'appendonlydir');
 
 /** Replaces the files of Redis while it is stopped, and kills it. The stack starts it again. */
 async function goBack(world: World, replaceFiles: () => void): Promise<void> {
@@ -213,7 +213,7 @@ export const redisGoesBack: Scenario = {
     ]);
     const persons = createPersons(trial, () => ({ gateway, key }));
     await persons.identify('kept');
-    const restoresOf = async () => sumOf(await metricsOf(eraser), 'eraser_fence_restores_total', '');
+    const restoresOf = async () => sumOf(await metricsOf(eraser), 'playline_eraser_fence_restores_total', '');
     const access = { gateway, secret: await createSecret(trial) };
     const first = await tryLoss(trial, access, backToCopy(trial));
     const before = await restoresOf();

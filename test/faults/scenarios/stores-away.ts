@@ -28,7 +28,7 @@ const provesRegistryAway: Proof = async (trial) => {
 const provesRedisAway: Proof = async (_trial, gateway) =>
   void (await waitFor(
     'the gateway keeps its limits alone',
-    async () => sumOf(await metricsOf(gateway), 'gateway_rate_limit_shared') === 0,
+    async () => sumOf(await metricsOf(gateway), 'playline_gateway_rate_limit_shared') === 0,
   ));
 
 const PROOFS: Readonly<Partial<Record<Store, Proof>>> = { registry: provesRegistryAway, redis: provesRedisAway };

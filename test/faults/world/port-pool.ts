@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import { claimPorts, placesOf } from '@playline/infra/local';
+import { claimPorts, stackPathsOf } from '@playline/infra/local';
 
 /** Ports that no other process takes even while nothing listens on them. */
 export interface PortPool {
@@ -17,7 +17,7 @@ const PORTS = 36;
  */
 export async function openPortPool(folder: string): Promise<PortPool> {
   const names = Array.from({ length: PORTS }, (_, index) => `faults-${index}`);
-  const { ports, guard } = await claimPorts(names, { places: placesOf(join(folder, 'ports')), environment: {} });
+  const { ports, guard } = await claimPorts(names, { places: stackPathsOf(join(folder, 'ports')), environment: {} });
   const free = Object.values(ports);
   return {
     take: () => {

@@ -1,6 +1,6 @@
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { placesOf, type Stack, startStack, sweepStacks } from '@playline/infra/local';
+import { type Stack, stackPathsOf, startStack, sweepStacks } from '@playline/infra/local';
 import type { LogReader } from '@playline/stream';
 import { openLogReader } from '@playline/stream/kafka';
 import { type Deployment, type MakeTables, openDeployment } from './deployment.ts';
@@ -162,16 +162,16 @@ export interface WorldOptions {
 
 /** Starts a world in a new folder. */
 export async function openWorld({ say = () => {}, brokers = 1, makeTables }: WorldOptions = {}): Promise<World> {
-  const parent = join(placesOf().state, 'test');
+  const parent = join(stackPathsOf().state, 'test');
   mkdirSync(parent, { recursive: true });
-  await sweepStacks(placesOf, parent);
+  await sweepStacks(stackPathsOf, parent);
   const folder = mkdtempSync(join(parent, 'faults-'));
   let stack: Stack | null = null;
   const ports = await openPortPool(folder);
   const wires = await openWires(ports, (store) => (stack === null ? 0 : portOf(stack, store)));
   try {
     const kafka = brokers === 1 ? { kafkaFrontPort: wires.kafka.port } : { kafkaBrokers: brokers };
-    stack = await startStack({ directory: folder, services: [], say, ...kafka });
+    stack = await startStack({ directory: folder, services: [], report: say, ...kafka });
     const deployment = await openDeployment(stack, makeTables);
     return new RunningWorld({ stack, wires, ports, folder, deployment, makeTables });
   } catch (error) {

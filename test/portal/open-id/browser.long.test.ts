@@ -4,7 +4,7 @@ import { createMemoryRecordLog } from '@playline/access-keys/test';
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { openPortal, type TestPortal } from '../../../services/portal/src/test/open-portal.ts';
-import { closeContexts, seriousIn, sharedBrowser } from '../visit-portal.ts';
+import { closeContexts, seriousIn, sharedBrowser } from '../browser.ts';
 import { openRealProvider, type RealProvider } from './real-provider.ts';
 
 let browser: Browser;

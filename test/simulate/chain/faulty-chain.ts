@@ -6,7 +6,7 @@ import {
   type ActivityRow,
   type ChainInsert,
   type ChainStore,
-  type CursorPlace,
+  type CursorPosition,
   type ShownActivity,
   START_GAP,
   type TokenRow,
@@ -16,7 +16,7 @@ import {
 import { createMemoryChain, type MemoryChain, putActivities } from '@playline/chain/memory';
 import { type ActivityType, parseTimestampMicros } from '@playline/contracts';
 import { importLines } from '../../../services/operator/src/import/import-lines.ts';
-import type { ImportWay } from '../../../services/operator/src/import/import-way.ts';
+import type { Importer } from '../../../services/operator/src/import/importer.ts';
 import {
   ACTIVITIES,
   type ImportedRow,
@@ -82,13 +82,13 @@ function createFaultyWays(mistakes: Mistakes, { activities: store, reader }: Mem
   const wayOf = <R, Row extends ImportedRow>(
     subject: ImportSubject<R, Row>,
     write: (rows: Row[]) => Promise<void>,
-  ): Pick<ImportWay<R, Row>, 'import'> => ({
+  ): Pick<Importer<R, Row>, 'import'> => ({
     import: async ({ chain, ...job }) => {
       const imported = await importLines<R, Row>({
         subject,
         ...job,
         parse: subject.createParse({ chain, traceId: 'ab'.repeat(16) }),
-        readStanding: (rows) => subject.readStanding(reader, rows),
+        readStored: (rows) => subject.readStored(reader, rows),
         publish: (records) => write(records.map(subject.toRow)),
       });
       return { ...imported, published: mistakes.published?.(imported.published) ?? imported.published };
@@ -159,11 +159,11 @@ export async function openFaultyChain(mistakes: Mistakes = {}) {
   };
 }
 
-function readCursor(text: string | null): CursorPlace {
+function readCursor(text: string | null): CursorPosition {
   if (text === null) return { gap: START_GAP, direction: 'next' };
-  return JSON.parse(Buffer.from(text, 'base64url').toString()) as CursorPlace;
+  return JSON.parse(Buffer.from(text, 'base64url').toString()) as CursorPosition;
 }
-const writeCursor = (place: CursorPlace) => Buffer.from(JSON.stringify(place)).toString('base64url');
+const writeCursor = (place: CursorPosition) => Buffer.from(JSON.stringify(place)).toString('base64url');
 
 function toFilters(parameters: URLSearchParams) {
   const timeOf = (name: string) => {

@@ -4,7 +4,7 @@ import type { ActivityRecord, TokenRecord } from '@playline/contracts';
 import type { Random } from '@playline/testkit/random';
 import { UnreachableError } from '../../../services/operator/src/command.ts';
 import type { Imported } from '../../../services/operator/src/import/import-lines.ts';
-import type { ImportWay } from '../../../services/operator/src/import/import-way.ts';
+import type { Importer } from '../../../services/operator/src/import/importer.ts';
 import { type Line, readLines } from '../../../services/operator/src/import/lines.ts';
 import { createDelivery, type HttpAnswer, openHttpClient } from '../delivery.ts';
 import { describeDifferences } from '../report.ts';
@@ -35,7 +35,7 @@ export interface Sent {
 }
 
 export interface PublishOptions {
-  readonly way: Pick<ImportWay<ActivityRecord, ActivityRow>, 'import'>;
+  readonly way: Pick<Importer<ActivityRecord, ActivityRow>, 'import'>;
   readonly ledger: Ledger;
   readonly differences: ChainDifferences;
   readonly sent: Sent;
@@ -183,7 +183,7 @@ const BROKEN_ADDRESS = `0x${'f'.repeat(40)}`;
 
 /** Imports new or changed tokens, together with a line that must be refused. */
 export async function publishTokens(
-  way: Pick<ImportWay<TokenRecord, TokenRow>, 'import'>,
+  way: Pick<Importer<TokenRecord, TokenRow>, 'import'>,
   tokens: readonly MadeToken[],
   differences: ChainDifferences,
 ): Promise<void> {

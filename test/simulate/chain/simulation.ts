@@ -1,7 +1,7 @@
 import type { ActivityRow, TokenRow } from '@playline/chain';
 import type { ActivityRecord, TokenRecord } from '@playline/contracts';
 import { createRandom } from '@playline/testkit/random';
-import type { ImportWay } from '../../../services/operator/src/import/import-way.ts';
+import type { Importer } from '../../../services/operator/src/import/importer.ts';
 import { createReadHistory, type ReadHistory } from '../../../services/operator/src/replicate/history.ts';
 import { createPace } from '../delivery.ts';
 import {
@@ -29,8 +29,8 @@ export interface ChainSimulationOptions {
   /** Address of the chain interface, without `/v1`. */
   readonly url: string;
   readonly chain: { readonly name: string /** Null: whatever is shown. */; readonly id: string | null };
-  readonly activities: Pick<ImportWay<ActivityRecord, ActivityRow>, 'import'>;
-  readonly tokens: Pick<ImportWay<TokenRecord, TokenRow>, 'import'>;
+  readonly activities: Pick<Importer<ActivityRecord, ActivityRow>, 'import'>;
+  readonly tokens: Pick<Importer<TokenRecord, TokenRow>, 'import'>;
   readonly seed: number;
   readonly activitiesMax: number;
   /** Lines per second; 0: as fast as the log accepts them. */

@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { askClickHouse, type ClickHouseAccount } from '@playline/stores';
+import { type ClickHouseAccount, sendStatement } from '@playline/stores';
 import { createDifferences } from '../report.ts';
 import { type Ledger, messageIdPrefix, type Run, toMessageId } from '../run.ts';
 import { type Cast, type Identity, identityKeyOf, ownerOf } from './persons.ts';
@@ -35,7 +35,7 @@ const UUID_BYTES = 16;
 export function createEventReader(address: ClickHouseAccount, environmentId: string, run: Run): EventReader {
   const settings = { param_environment: environmentId, param_prefix: messageIdPrefix(run) };
   const query = (sql: string): Promise<Response> =>
-    askClickHouse(address, { body: sql, settings, deadlineMs: QUERY_MAX_MS });
+    sendStatement(address, { body: sql, settings, deadlineMs: QUERY_MAX_MS });
   return {
     counts: async () => {
       const sql = `SELECT count(), uniqExact(message_id) FROM events WHERE ${RUN_ROWS} FORMAT TabSeparated`;

@@ -6,8 +6,8 @@ import {
   type AcceptedMessage,
   EVENT_AGE_MAX_MS,
   EVENT_AHEAD_MAX_MS,
-  judgeBatch,
   type MessagesResponse,
+  validateBatch,
 } from '@playline/contracts';
 import { testStores } from '@playline/testkit';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -167,7 +167,7 @@ function judge(request: IncomingMessage, raw: Buffer): Judged {
       }),
     );
     const window = { fromMs: Date.now() - EVENT_AGE_MAX_MS, toMs: Date.now() + EVENT_AHEAD_MAX_MS };
-    const verdict = judgeBatch(document, { window, sources });
+    const verdict = validateBatch(document, { window, sources });
     return verdict.kind === 'fault' ? invalid : verdict;
   } catch {
     return invalid;

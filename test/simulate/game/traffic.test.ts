@@ -1,4 +1,4 @@
-import { EVENT_AGE_MAX_MS, EVENT_AHEAD_MAX_MS, judgeBatch } from '@playline/contracts';
+import { EVENT_AGE_MAX_MS, EVENT_AHEAD_MAX_MS, validateBatch } from '@playline/contracts';
 import { describe, expect, it } from 'vitest';
 import { createLedger } from '../run.ts';
 import { BREAKAGES } from './breakage.ts';
@@ -81,7 +81,7 @@ describe('the expected answer of a batch', () => {
         bytes: Buffer.byteLength(JSON.stringify(element)),
         messageIdText: messageIdTextOf(element),
       }));
-      const verdict = judgeBatch(document, { window: WINDOW, sources });
+      const verdict = validateBatch(document, { window: WINDOW, sources });
       if (verdict.kind !== 'judged') throw new Error(`a fault instead of a verdict: ${verdict.message}`);
       const status = verdict.response.accepted > 0 ? 200 : 400;
       expect({ ways, differences: differencesOf(expectation, status, verdict.response) }).toEqual({

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { toUuidText } from '@playline/contracts';
-import { askNodes, readRanges } from '../../../services/operator/src/chain/read-ranges.ts';
+import { readRanges, requestFromNodes } from '../../../services/operator/src/chain/read-ranges.ts';
 import { type Activity, createReadHistory } from '../../../services/operator/src/replicate/history.ts';
 import { readForwards } from '../chain/readings.ts';
 import type { ShownMint, ShownMints } from './lists.ts';
@@ -29,7 +29,7 @@ const WORD_DIGITS = 64;
 
 /** The latest block. @throws UnreachableError when no node answers */
 export async function readHead({ options }: Pick<MintStage, 'options'>): Promise<ChainPlace> {
-  const head = await askNodes(options.nodes, (node) => node.block('latest'));
+  const head = await requestFromNodes(options.nodes, (node) => node.block('latest'));
   if (head === null) throw new Error('the chain has no block');
   return { block: head.number, timestampS: head.timestampS };
 }
@@ -111,7 +111,7 @@ async function judgeOwners(stage: MintStage, shown: ShownMints): Promise<void> {
   const holdings = listHoldings(stage, shown);
   if (holdings.length === 0) return;
   const calls = holdings.map(({ call }) => call);
-  const answers = (await askNodes(options.nodes, (node) => node.calls(calls))) ?? [];
+  const answers = (await requestFromNodes(options.nodes, (node) => node.calls(calls))) ?? [];
   for (const [at, { name, expected }] of holdings.entries()) {
     const answer = answers[at] ?? null;
     const found = typeof answer !== 'string' || answer === '0x' ? null : BigInt(answer);

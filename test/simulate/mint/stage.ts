@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { grantCallsOf } from '@playline/access-keys';
-import type { AskNode, ChainNode, IndexedChain } from '@playline/chain';
+import type { CallNode, ChainNode, IndexedChain } from '@playline/chain';
 import type { ClickHouseAccount } from '@playline/stores';
 import type { Random } from '@playline/testkit/random';
 import type { Differences } from '../report.ts';
@@ -123,7 +123,7 @@ export interface MinterRole {
 }
 
 export interface MinterRoleOptions {
-  readonly ask: AskNode;
+  readonly ask: CallNode;
   /** Lower case, like the contracts. */
   readonly signer: string;
   readonly contracts: readonly string[];
@@ -169,7 +169,7 @@ export function createMinterRole({ ask, signer, contracts }: MinterRoleOptions):
 
 const withSelector = (data: string, selector: string) => `${selector}${data.slice(SELECTOR_DIGITS)}`;
 
-async function awaitReceipt(ask: AskNode, hash: unknown): Promise<void> {
+async function awaitReceipt(ask: CallNode, hash: unknown): Promise<void> {
   const endAt = performance.now() + BLOCK_MAX_MS;
   for (;;) {
     const receipt = (await ask({ method: 'eth_getTransactionReceipt', params: [hash] })) as { status?: string } | null;

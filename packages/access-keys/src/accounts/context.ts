@@ -17,7 +17,7 @@ export interface AccountContext {
 }
 
 /** All accounts, the one that is to be changed, and when. */
-export interface Situation {
+export interface AccountsAtTime {
   readonly accounts: readonly AccountRecord[];
   readonly nowAt: number;
 }
@@ -36,12 +36,12 @@ export function nowOf({ wallClockMs = Date.now }: AccountContext): number {
 export async function changeAccount(
   context: AccountContext,
   id: string,
-  decide: (account: AccountRecord, situation: Situation) => Content<AccountRecord>,
+  decide: (account: AccountRecord, situation: AccountsAtTime) => Content<AccountRecord>,
 ): Promise<AccountRecord> {
   const changing = context.store.change((accounts) => {
     const account = findAccount(accounts, id);
     const next = decide(account, { accounts, nowAt: nowOf(context) });
-    assertSomebodyStays(accounts, account, next);
+    assertNotLast(accounts, account, next);
     return withoutSessions(account, next);
   });
   const changed = await changing.catch(async (fault: unknown) => {
@@ -76,7 +76,7 @@ export function findAccount(accounts: readonly AccountRecord[], id: string): Acc
  *
  * @throws PublicError AUTHENTICATION_ERROR unless the account that asks may do this now
  */
-export function assertMay(
+export function assertAllowed(
   { actorId }: AccountContext,
   accounts: readonly AccountRecord[],
   wanted: { readonly action: Action; readonly projectId: string | null },
@@ -93,11 +93,7 @@ export function assertSelf({ actorId }: AccountContext, id: string): void {
 }
 
 /** The last account that can let others in must not be lost. */
-function assertSomebodyStays(
-  accounts: readonly AccountRecord[],
-  before: AccountRecord,
-  after: Content<AccountRecord>,
-): void {
+function assertNotLast(accounts: readonly AccountRecord[], before: AccountRecord, after: Content<AccountRecord>): void {
   const others = accounts.filter(({ id, state }) => id !== before.id && state === 'live');
   const isLive = after.state === 'live';
   if (before.state !== 'live') return;
@@ -113,7 +109,7 @@ function isOwner({ roles }: Pick<AccountRecord, 'roles'>, projectId: string): bo
 }
 
 /** One error for a link that was used, was revoked, is too old or never existed, so that it does not reveal which. */
-export const linkNotGood = () =>
+export const invalidLink = () =>
   new PublicError('RESOURCE_NOT_FOUND', { message: 'This link was used, or its time is over: ask for another one.' });
 
 type Details = Readonly<Record<string, string>>;

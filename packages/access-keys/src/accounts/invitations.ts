@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { PublicError } from '@playline/errors';
-import type { Placed, RecordLogReader } from '../records/record-log.ts';
+import type { ReceivedRecord, RecordLogReader } from '../records/record-log.ts';
 import { type Content, toDone } from '../records/record-store.ts';
 import { isLater } from '../records/record-view.ts';
 import {
@@ -13,15 +13,15 @@ import {
 } from './account.ts';
 import {
   type AccountContext,
-  assertMay,
+  type AccountsAtTime,
+  assertAllowed,
   changeAccount,
   conflict,
   findAccount,
   forbidden,
   invalid,
-  linkNotGood,
+  invalidLink,
   nowOf,
-  type Situation,
   withoutSessions,
 } from './context.ts';
 import { toLogin, toPersonName } from './login.ts';
@@ -122,7 +122,7 @@ export async function acceptInvitation(
 ): Promise<AccountRecord> {
   const changed = await context.store.change((accounts) => {
     const account = findInvited(accounts, text, nowOf(context));
-    if (account === null || account.state === 'disabled') throw linkNotGood();
+    if (account === null || account.state === 'disabled') throw invalidLink();
     const login = account.login === '' ? person.login : account.login;
     return withoutSessions(account, toLive(account, { ...person, login }, accounts));
   });
@@ -176,9 +176,9 @@ function assertMayInvite(
   accounts: readonly AccountRecord[],
   { roles, isAdministrator }: Pick<Invitation, 'roles' | 'isAdministrator'>,
 ): void {
-  if (isAdministrator) assertMay(context, accounts, { action: 'accounts.invite', projectId: null });
+  if (isAdministrator) assertAllowed(context, accounts, { action: 'accounts.invite', projectId: null });
   for (const { projectId, role } of roles) {
-    assertMay(context, accounts, { action: 'members.invite', projectId });
+    assertAllowed(context, accounts, { action: 'members.invite', projectId });
     const inviter = context.actorId === null ? null : findAccount(accounts, context.actorId);
     if (inviter === null || inviter.isAdministrator) continue;
     const own = roleIn(inviter, projectId);
@@ -199,7 +199,7 @@ function toBlank(name: string, createdAt: number): Content<AccountRecord> {
 function toLive(
   account: Content<AccountRecord>,
   person: NewPerson,
-  accounts: Situation['accounts'],
+  accounts: AccountsAtTime['accounts'],
 ): Content<AccountRecord> {
   const { passwordHash, passkey, openId = null } = person;
   if (passwordHash === null && passkey === null && openId === null) throw invalid('Choose a password or a passkey.');
@@ -230,7 +230,7 @@ const PURPOSE = 'first-administrator';
 
 interface FirstLinkParts {
   readonly log: RecordLogReader<AccountRecord>;
-  readonly oneTimeTexts: Pick<OneTimeTexts, 'issue' | 'look' | 'take'>;
+  readonly oneTimeTexts: Pick<OneTimeTexts, 'issue' | 'read' | 'take'>;
 }
 
 /**
@@ -249,7 +249,7 @@ export async function isFirstLink(
   { oneTimeTexts }: Pick<FirstLinkParts, 'oneTimeTexts'>,
   text: string,
 ): Promise<boolean> {
-  return (await oneTimeTexts.look({ purpose: PURPOSE, text })) !== null;
+  return (await oneTimeTexts.read({ purpose: PURPOSE, text })) !== null;
 }
 
 /**
@@ -263,7 +263,7 @@ export async function acceptFirstLink(
   context: AccountContext & Pick<FirstLinkParts, 'oneTimeTexts'>,
   { text, person }: { readonly text: string; readonly person: Parameters<typeof createFirstAdministrator>[1] },
 ): Promise<AccountRecord> {
-  if (!(await isFirstLink(context, text))) throw linkNotGood();
+  if (!(await isFirstLink(context, text))) throw invalidLink();
   const use = () => context.oneTimeTexts.take({ purpose: PURPOSE, text });
   try {
     const account = await createFirstAdministrator(context, person);
@@ -273,13 +273,13 @@ export async function acceptFirstLink(
     const isConflict = fault instanceof PublicError && fault.code === 'CONFLICT_ERROR';
     if (!isConflict || !hasAdministrator(await context.store.readAll())) throw fault;
     await use();
-    throw linkNotGood();
+    throw invalidLink();
   }
 }
 
 /** Each account as the log has it last. */
 async function readLog(log: RecordLogReader<AccountRecord>): Promise<AccountRecord[]> {
-  const last = new Map<string, Placed<AccountRecord>>();
+  const last = new Map<string, ReceivedRecord<AccountRecord>>();
   for (const range of await log.bounds())
     for (const placed of await log.read(range))
       if (isLater(placed, last.get(placed.record.id))) last.set(placed.record.id, placed);
@@ -296,10 +296,10 @@ export function setRole(
   { accountId, projectId, role }: { accountId: string; projectId: string; role: Role | null },
 ): Promise<AccountRecord> {
   return changeAccount(context, accountId, (account, { accounts }) => {
-    assertMay(context, accounts, { action: 'members.change', projectId });
+    assertAllowed(context, accounts, { action: 'members.change', projectId });
     // Otherwise an owner could find out which ids are accounts.
     if (roleIn(account, projectId) === null)
-      assertMay(context, accounts, { action: 'accounts.change', projectId: null });
+      assertAllowed(context, accounts, { action: 'accounts.change', projectId: null });
     const others = account.roles.filter((each) => each.projectId !== projectId);
     const roles: ProjectRole[] = role === null ? others : [...others, { projectId, role }];
     return { ...account, roles };
@@ -312,7 +312,7 @@ export function setAdministrator(
   { accountId, isAdministrator }: { accountId: string; isAdministrator: boolean },
 ): Promise<AccountRecord> {
   return changeAccount(context, accountId, (account, { accounts }) => {
-    assertMay(context, accounts, { action: 'accounts.change', projectId: null });
+    assertAllowed(context, accounts, { action: 'accounts.change', projectId: null });
     return { ...account, isAdministrator };
   });
 }
@@ -320,7 +320,7 @@ export function setAdministrator(
 /** Keeps an account from signing in until it is enabled again; what it may do is kept. @throws PublicError as `setRole` */
 export function disableAccount(context: AccountContext, accountId: string): Promise<AccountRecord> {
   return changeAccount(context, accountId, (account, { accounts }) => {
-    assertMay(context, accounts, { action: 'accounts.change', projectId: null });
+    assertAllowed(context, accounts, { action: 'accounts.change', projectId: null });
     if (account.state === 'invited') throw conflict('Nobody has accepted the invitation: revoke it.');
     // An open link would let the person back in later.
     return { ...account, state: 'disabled', invitation: null };
@@ -330,7 +330,7 @@ export function disableAccount(context: AccountContext, accountId: string): Prom
 /** @throws PublicError as `setRole` */
 export function enableAccount(context: AccountContext, accountId: string): Promise<AccountRecord> {
   return changeAccount(context, accountId, (account, { accounts }) => {
-    assertMay(context, accounts, { action: 'accounts.change', projectId: null });
+    assertAllowed(context, accounts, { action: 'accounts.change', projectId: null });
     if (account.state !== 'disabled') throw conflict('The account is not disabled.');
     return { ...account, state: 'live' };
   });
@@ -343,7 +343,7 @@ export function enableAccount(context: AccountContext, accountId: string): Promi
  */
 export function removeAccount(context: AccountContext, accountId: string): Promise<AccountRecord> {
   return changeAccount(context, accountId, (account, { accounts }) => {
-    assertMay(context, accounts, { action: 'accounts.remove', projectId: null });
+    assertAllowed(context, accounts, { action: 'accounts.remove', projectId: null });
     return toRemoved(account);
   });
 }
@@ -381,14 +381,14 @@ export async function joinInvitation(context: AccountContext, joining: Joining):
   let invitedId = '';
   await context.store.change((accounts) => {
     const invited = findJoinable(accounts, joining, nowOf(context));
-    if (invited === null || invited.invitation === null) throw linkNotGood();
+    if (invited === null || invited.invitation === null) throw invalidLink();
     if (findAccount(accounts, accountId).state !== 'live') throw forbidden('The account is not live.');
     invitedId = invited.id;
     return { ...invited, invitation: { ...invited.invitation, takenBy: accountId } };
   });
   const joined = await changeAccount(context, accountId, (account, { accounts }) => {
     const invited = findAccount(accounts, invitedId);
-    if (account.state !== 'live' || invited.invitation?.takenBy !== accountId) throw linkNotGood();
+    if (account.state !== 'live' || invited.invitation?.takenBy !== accountId) throw invalidLink();
     const isAdministrator = account.isAdministrator || invited.isAdministrator;
     return { ...account, isAdministrator, roles: mergeRoles(account.roles, invited.roles) };
   });

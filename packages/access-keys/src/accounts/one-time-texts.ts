@@ -21,7 +21,7 @@ export interface OneTimeTexts {
   /** Creates a text of 256 bits (base64url) and stores a value under it. Only the SHA-256 of the text is stored. */
   issue(wanted: { readonly purpose: string; readonly value: string; readonly lifetimeS: number }): Promise<string>;
   /** The value of a text that is still valid; null when it is not. Does not use the text up. */
-  look(wanted: PurposeAndText): Promise<string | null>;
+  read(wanted: PurposeAndText): Promise<string | null>;
   /** The value of a text, for the first caller only. Null for every other caller, and after its lifetime. */
   take(wanted: PurposeAndText): Promise<string | null>;
   /**

@@ -9,7 +9,7 @@ import { createToken, hashToken, type OneTimeTexts } from './one-time-texts.ts';
 export type OpenIdSubject = NonNullable<AccountRecord['openId']>;
 
 /** What a provider is asked, and what its answer is checked against. */
-export interface OpenIdQuestion {
+export interface OpenIdRequest {
   /**
    * 256 bits each, base64url: they tie the browser's answer, the token, and the exchange of one for the other (PKCE) to
    * this question.
@@ -40,7 +40,7 @@ export interface OpenIdProvider {
   /** Origins for redirects and requests, its issuer's first. */
   readonly origins: readonly string[];
   /** The page of the provider for a question. @throws ProviderAway */
-  authorization(question: OpenIdQuestion): Promise<URL>;
+  authorization(question: OpenIdRequest): Promise<URL>;
   /**
    * Finds out who has come back from the provider.
    * @param cameBack our page, with the parameters that the provider added
@@ -48,11 +48,11 @@ export interface OpenIdProvider {
    * answers this question
    * @throws ProviderAway
    */
-  prove(cameBack: URL, question: OpenIdQuestion): Promise<OpenIdProof | null>;
+  prove(cameBack: URL, question: OpenIdRequest): Promise<OpenIdProof | null>;
 }
 
 /** The provider does not answer, or its answer cannot be used. The person who signs in is not at fault. */
-export class ProviderAway extends Error {
+export class ProviderUnavailable extends Error {
   override readonly name = 'ProviderAway';
 }
 
@@ -69,7 +69,7 @@ export const OPEN_ID_LIFETIME_S = 10 * 60;
 const PURPOSE = 'open-id';
 
 /** Why somebody is sent to the provider. */
-export interface OpenIdErrand {
+export interface OpenIdSignInRequest {
   /** Returned when the person comes back. It is stored in the clear, so it must not contain a secret. */
   readonly errand: string;
   /** Kept by the browser only and stored nowhere; returned when the person comes back. '' or base64url. */
@@ -87,7 +87,7 @@ export interface OpenIdSignIn {
    * back: it proves that it is the same browser
    * @throws ProviderAway
    */
-  begin(errand: OpenIdErrand): Promise<{ readonly location: URL; readonly browserText: string }>;
+  begin(errand: OpenIdSignInRequest): Promise<{ readonly location: URL; readonly browserText: string }>;
   /**
    *
    * @param cameBack `url`: of the page that was requested; `browserText`: what the browser has kept, null for nothing
@@ -98,7 +98,7 @@ export interface OpenIdSignIn {
   finish(cameBack: {
     readonly url: URL;
     readonly browserText: string | null;
-  }): Promise<OpenIdErrand & { readonly proof: OpenIdProof }>;
+  }): Promise<OpenIdSignInRequest & { readonly proof: OpenIdProof }>;
 }
 
 interface OpenIdSignInParts {
@@ -136,18 +136,18 @@ export function createOpenIdSignIn({ provider, oneTimeTexts, redirectUri }: Open
       const [state = ''] = states.length === 1 ? states : [];
       // Taken before it is checked: whatever the checks say, this answer can never be used again.
       const value = await oneTimeTexts.take({ purpose: PURPOSE, text: state });
-      if (value === null || browserText === null) throw notVouched();
+      if (value === null || browserText === null) throw rejected();
       const { browser, errand, ...asked } = JSON.parse(value) as Kept;
-      if (hashToken(browserText) !== browser) throw notVouched();
+      if (hashToken(browserText) !== browser) throw rejected();
       const proof = await provider.prove(url, { ...asked, state, redirectUri });
-      if (proof === null) throw notVouched(asked.isFresh);
+      if (proof === null) throw rejected(asked.isFresh);
       return { errand, secret: browserText.slice(browserText.indexOf('.') + 1), isFresh: asked.isFresh, proof };
     },
   };
 }
 
 /** @param isFresh a provider may vouch for somebody, and not say when they signed in */
-const notVouched = (isFresh = false) =>
+const rejected = (isFresh = false) =>
   new PublicError('UNAUTHORISED_REQUEST', {
     message: isFresh
       ? 'It was not said there that you have just signed in: begin again, or sign in with a passkey or a password.'

@@ -17,7 +17,7 @@ const TAG_BYTES = 32;
 
 /** At most two hashes run at once (two cores, 38 MiB). With 32 waiting, the last one waits about a second. */
 const TURNS = {
-  atOnce: 2,
+  concurrentMax: 2,
   waitingMax: 32,
   full: 'Too many people sign in at this moment: try again in a few seconds.',
   retryAfterS: 2,

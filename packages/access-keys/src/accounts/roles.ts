@@ -7,7 +7,7 @@ export type Role = ProjectRole['role'];
 export const ROLES: readonly Role[] = ['owner', 'developer', 'analyst'];
 
 /** For each action the weakest role that may do it, or null for administrators of the instance only. */
-const LEAST_ROLES = {
+const WEAKEST_ROLES = {
   'project.read': 'analyst',
   'project.create': 'administrator',
   'project.rename': 'owner',
@@ -46,11 +46,11 @@ const LEAST_ROLES = {
 } as const satisfies Record<string, Role | 'administrator'>;
 
 /** Actions that need a right. */
-export type Action = keyof typeof LEAST_ROLES;
+export type Action = keyof typeof WEAKEST_ROLES;
 
-export const ACTIONS = Object.keys(LEAST_ROLES) as Action[];
+export const ACTIONS = Object.keys(WEAKEST_ROLES) as Action[];
 
-export interface Question {
+export interface AccessCheck {
   readonly account: Pick<AccountRecord, 'state' | 'isAdministrator' | 'roles'>;
   readonly action: Action;
   /** Null for the whole instance. */
@@ -61,11 +61,11 @@ export interface Question {
  * Whether an account may do something now. Administrators may do everything; others what their role in the project
  * allows.
  */
-export function mayDo({ account, action, projectId }: Question): boolean {
+export function mayDo({ account, action, projectId }: AccessCheck): boolean {
   if (account.state !== 'live') return false;
   if (account.isAdministrator) return true;
   const role = roleIn(account, projectId);
-  const least = LEAST_ROLES[action];
+  const least = WEAKEST_ROLES[action];
   return role !== null && least !== 'administrator' && isAtMost(least, role);
 }
 

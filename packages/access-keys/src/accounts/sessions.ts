@@ -27,13 +27,13 @@ export interface SessionRecord {
 }
 
 /** Where somebody signs in from. */
-export interface SignInPlace {
+export interface SignInClient {
   readonly userAgent: string;
   readonly address: string;
 }
 
 /** A session that is to begin. */
-export interface NewSession extends SignInPlace {
+export interface NewSession extends SignInClient {
   readonly accountId: string;
   /** Revision of the account's record. Absent means 0, so any change of rights or credentials has ended the session. */
   readonly accountRevision?: number;
@@ -53,7 +53,7 @@ export interface Sessions {
   /** The session of a text; null when there is none, it was ended, was not used for 12 hours, or is 7 days old. */
   find(text: string): Promise<SessionRecord | null>;
   /** The person has just proved again who they are. Does nothing to a session that has ended. */
-  signedInNow(id: string): Promise<void>;
+  markSignedIn(id: string): Promise<void>;
   /** Those of an account that have not ended, the newest first. */
   list(accountId: string): Promise<readonly SessionRecord[]>;
   end(id: string): Promise<void>;
@@ -62,7 +62,7 @@ export interface Sessions {
 }
 
 /** Open stores of sessions and one-time texts. */
-export interface OpenSessions {
+export interface SessionStores {
   readonly sessions: Sessions;
   readonly oneTimeTexts: OneTimeTexts;
   /** True when they answer. */

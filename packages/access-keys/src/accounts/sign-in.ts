@@ -9,7 +9,7 @@ import type { OneTimeTexts } from './one-time-texts.ts';
 import { findByOpenId, type OpenIdProof, type OpenIdSubject } from './open-id.ts';
 import { type PasskeyOwner, type Passkeys, parsePasskeyResponse } from './passkeys.ts';
 import type { Passwords } from './passwords.ts';
-import type { CreatedSession, NewSession, Sessions, SignInPlace } from './sessions.ts';
+import type { CreatedSession, NewSession, Sessions, SignInClient } from './sessions.ts';
 
 /**
  * Most wrong passwords for one login from one network, or in one known browser; most for it from everywhere; most tries
@@ -42,7 +42,7 @@ export interface SignInParts {
 }
 
 /** From where a person signs in, and the text of the session that the browser has had: that session ends. */
-export interface SignInFrom extends SignInPlace {
+export interface SignInContext extends SignInClient {
   readonly previousText: string | null;
   /** Id of the browser, if the account has signed in with it before; null for a new one. */
   browserOf(accountId: string): string | null;
@@ -59,20 +59,20 @@ export interface SignIn {
    * with the same words and after the same work; TOO_MANY_REQUESTS_ERROR after 10 wrong passwords for the login from the
    * network or in the known browser, 200 for it from everywhere, or 50 tries from the address, in 15 minutes
    */
-  byPassword(wanted: SignInFrom & { readonly login: string; readonly password: string }): Promise<SignedIn>;
+  byPassword(wanted: SignInContext & { readonly login: string; readonly password: string }): Promise<SignedIn>;
   /**
    * What a browser needs to ask its devices for a passkey.
    * @throws PublicError TOO_MANY_REQUESTS_ERROR after 100 from the address in 15 minutes: each is kept for 5 minutes
    */
-  passkeyRequest(from: Pick<SignInFrom, 'address'>): Promise<object>;
+  passkeyRequest(from: Pick<SignInContext, 'address'>): Promise<object>;
   /** @param wanted `response`: JSON as the browser gave it. @throws PublicError as `byPassword` */
-  byPasskey(wanted: SignInFrom & { readonly response: unknown }): Promise<SignedIn>;
+  byPasskey(wanted: SignInContext & { readonly response: unknown }): Promise<SignedIn>;
   /**
    * Lets in a person for whom a provider vouches. The provider says how long ago the person signed in there.
    * @throws PublicError UNAUTHORISED_REQUEST, with the same words, when no account belongs to this person, or it is not
    * live
    */
-  byOpenId(wanted: SignInFrom & { readonly proof: OpenIdProof }): Promise<SignedIn>;
+  byOpenId(wanted: SignInContext & { readonly proof: OpenIdProof }): Promise<SignedIn>;
   /** What a browser needs to create a passkey for an account, which need not exist yet. */
   passkeyCreation(owner: PasskeyOwner): Promise<object>;
   /**
@@ -108,7 +108,7 @@ export function createSignIn(parts: SignInParts): SignIn {
 
 async function signInByPassword(
   parts: SignInParts,
-  { login, password, ...from }: SignInFrom & { readonly login: string; readonly password: string },
+  { login, password, ...from }: SignInContext & { readonly login: string; readonly password: string },
 ): Promise<SignedIn> {
   const account = findByLogin(await parts.accounts(), login);
   const tries = await countTries(parts, from, { login, accountId: account?.id ?? '' });
@@ -124,7 +124,7 @@ async function signInByPassword(
 /** Counts a try by password. @returns what to forget when the password is right */
 async function countTries(
   parts: SignInParts,
-  { address, browserOf }: Pick<SignInFrom, 'address' | 'browserOf'>,
+  { address, browserOf }: Pick<SignInContext, 'address' | 'browserOf'>,
   { login, accountId }: { readonly login: string; readonly accountId: string },
 ): Promise<string[]> {
   const browser = accountId === '' ? null : browserOf(accountId);
@@ -143,7 +143,7 @@ async function countTries(
 
 async function signInByPasskey(
   parts: SignInParts,
-  { response: sent, ...from }: SignInFrom & { readonly response: unknown },
+  { response: sent, ...from }: SignInContext & { readonly response: unknown },
 ): Promise<SignedIn> {
   await assertFewTries(parts, `address ${toNetwork(from.address)}`, ADDRESS_TRIES_MAX);
   const wrong = refused('The passkey is not known here, or the page was open for too long: try again.');
@@ -161,7 +161,7 @@ async function signInByPasskey(
 
 async function signInByOpenId(
   parts: SignInParts,
-  { proof, ...from }: SignInFrom & { readonly proof: OpenIdProof },
+  { proof, ...from }: SignInContext & { readonly proof: OpenIdProof },
 ): Promise<SignedIn> {
   const account = findByOpenId(await parts.accounts(), proof.openId);
   if (account === null || account.state !== 'live')
@@ -210,7 +210,7 @@ async function assertFewTries({ oneTimeTexts }: SignInParts, name: string, max: 
 async function begin(
   { sessions }: SignInParts,
   account: AccountRecord,
-  { previousText, browserOf: _, ...from }: SignInFrom & Pick<NewSession, 'signedInAt'>,
+  { previousText, browserOf: _, ...from }: SignInContext & Pick<NewSession, 'signedInAt'>,
 ): Promise<SignedIn> {
   const previous = previousText === null ? null : await sessions.find(previousText);
   if (previous !== null) await sessions.end(previous.id);
@@ -237,7 +237,7 @@ function toNetwork(address: string): string {
 const PASSKEYS_MAX = 20;
 
 /** What somebody does to their own account. */
-interface Own {
+interface OwnAccount {
   readonly accountId: string;
 }
 
@@ -248,7 +248,7 @@ interface Own {
  */
 export function setPassword(
   context: AccountContext,
-  { accountId, passwordHash }: Own & { readonly passwordHash: string | null },
+  { accountId, passwordHash }: OwnAccount & { readonly passwordHash: string | null },
 ): Promise<AccountRecord> {
   return changeOwn(context, accountId, (account) => ({ ...account, passwordHash }));
 }
@@ -256,7 +256,7 @@ export function setPassword(
 /** @throws PublicError CONFLICT_ERROR for a passkey that is in use, or one too many; and as `setPassword` */
 export function addPasskey(
   context: AccountContext,
-  { accountId, passkey }: Own & { readonly passkey: Passkey },
+  { accountId, passkey }: OwnAccount & { readonly passkey: Passkey },
 ): Promise<AccountRecord> {
   return changeOwn(context, accountId, (account, accounts) => {
     assertNewPasskey(accounts, passkey);
@@ -273,7 +273,7 @@ export function addPasskey(
  */
 export function removePasskey(
   context: AccountContext,
-  { accountId, passkeyId }: Own & { readonly passkeyId: string },
+  { accountId, passkeyId }: OwnAccount & { readonly passkeyId: string },
 ): Promise<AccountRecord> {
   return changeOwn(context, accountId, (account) => {
     const passkeys = account.passkeys.filter(({ id }) => id !== passkeyId);
@@ -290,7 +290,7 @@ export function removePasskey(
  */
 export function linkOpenId(
   context: AccountContext,
-  { accountId, openId }: Own & { readonly openId: OpenIdSubject },
+  { accountId, openId }: OwnAccount & { readonly openId: OpenIdSubject },
 ): Promise<AccountRecord> {
   return changeOwn(context, accountId, (account, accounts) => {
     if (account.openId !== null) throw conflict('The account is linked already: unlink it first.');
@@ -300,7 +300,7 @@ export function linkOpenId(
 }
 
 /** @throws PublicError CONFLICT_ERROR for the last thing that the account signs in with, or for none; and as `setPassword` */
-export function unlinkOpenId(context: AccountContext, { accountId }: Own): Promise<AccountRecord> {
+export function unlinkOpenId(context: AccountContext, { accountId }: OwnAccount): Promise<AccountRecord> {
   return changeOwn(context, accountId, (account) => {
     if (account.openId === null) throw conflict('The account is not linked.');
     return { ...account, openId: null };
@@ -310,7 +310,7 @@ export function unlinkOpenId(context: AccountContext, { accountId }: Own): Promi
 /** What somebody is called. Their sessions go on. @throws PublicError VALIDATION_ERROR; and as `setPassword` */
 export async function renameAccount(
   context: AccountContext,
-  { accountId, name }: Own & { readonly name: string },
+  { accountId, name }: OwnAccount & { readonly name: string },
 ): Promise<AccountRecord> {
   const given = toPersonName(name);
   assertSelf(context, accountId);
@@ -326,7 +326,7 @@ export async function renameAccount(
  */
 export async function notePasskeyUse(
   { store }: Pick<AccountContext, 'store'>,
-  { accountId, passkeyId, counter }: Own & { readonly passkeyId: string; readonly counter: number },
+  { accountId, passkeyId, counter }: OwnAccount & { readonly passkeyId: string; readonly counter: number },
 ): Promise<AccountRecord | null> {
   return store.change((accounts) => {
     const account = findLive(accounts, accountId);

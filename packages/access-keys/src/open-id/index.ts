@@ -1,6 +1,6 @@
 import type { CustomFetch } from 'openid-client';
 import * as client from 'openid-client';
-import { type OpenIdProof, type OpenIdProvider, type OpenIdQuestion, ProviderAway } from '../accounts/open-id.ts';
+import { type OpenIdProof, type OpenIdProvider, type OpenIdRequest, ProviderUnavailable } from '../accounts/open-id.ts';
 
 export interface OpenIdProviderOptions {
   /** Issuer of the provider; `http` only for the local machine. */
@@ -37,11 +37,11 @@ export function createOpenIdProvider(options: OpenIdProviderOptions): OpenIdProv
     label,
     origins,
     authorization: async (question) => {
-      const configuration = await orAway(configurationOf(), options);
+      const configuration = await orUnavailable(configurationOf(), options);
       return client.buildAuthorizationUrl(configuration, await toParameters(question));
     },
     prove: async (cameBack, question) => {
-      const configuration = await orAway(configurationOf(), options);
+      const configuration = await orUnavailable(configurationOf(), options);
       const granted = client.authorizationCodeGrant(configuration, cameBack, {
         expectedState: question.state,
         expectedNonce: question.nonce,
@@ -53,7 +53,7 @@ export function createOpenIdProvider(options: OpenIdProviderOptions): OpenIdProv
         (tokens) => tokens.claims(),
         (fault: unknown) => {
           options.onFault(codeOf(fault));
-          if (isAway(fault)) throw new ProviderAway('the provider does not answer');
+          if (isUnavailable(fault)) throw new ProviderUnavailable('the provider does not answer');
           return undefined;
         },
       );
@@ -62,7 +62,7 @@ export function createOpenIdProvider(options: OpenIdProviderOptions): OpenIdProv
   };
 }
 
-async function toParameters({ state, nonce, verifier, redirectUri, isFresh }: OpenIdQuestion) {
+async function toParameters({ state, nonce, verifier, redirectUri, isFresh }: OpenIdRequest) {
   return {
     // Neither mail address nor name is requested, since nothing depends on them.
     scope: 'openid',
@@ -95,7 +95,7 @@ async function discover(options: OpenIdProviderOptions, origins: readonly string
   });
   const server = found.serverMetadata();
   if (!origins.includes(URL.parse(server.authorization_endpoint ?? '')?.origin ?? ''))
-    throw new ProviderAway('the provider sends people to an address that is not known as its own');
+    throw new ProviderUnavailable('the provider sends people to an address that is not known as its own');
   const ways = server.token_endpoint_auth_methods_supported ?? ['client_secret_basic'];
   const way = ways.includes('client_secret_basic') ? client.ClientSecretBasic : client.ClientSecretPost;
   const configuration = new client.Configuration(server, clientId, clientSecret, way(clientSecret));
@@ -104,23 +104,23 @@ async function discover(options: OpenIdProviderOptions, origins: readonly string
   return configuration;
 }
 
-async function orAway<T>(asked: Promise<T>, { onFault }: OpenIdProviderOptions): Promise<T> {
+async function orUnavailable<T>(asked: Promise<T>, { onFault }: OpenIdProviderOptions): Promise<T> {
   return asked.catch((fault: unknown) => {
     onFault(codeOf(fault));
     // Whatever went wrong concerns the provider only: no person has sent anything yet.
-    throw new ProviderAway('the provider says nothing of itself that can be used');
+    throw new ProviderUnavailable('the provider says nothing of itself that can be used');
   });
 }
 
-function isAway(fault: unknown): boolean {
-  return causesOf(fault).some((each) => each instanceof ProviderAway);
+function isUnavailable(fault: unknown): boolean {
+  return causesOf(fault).some((each) => each instanceof ProviderUnavailable);
 }
 
 /** The part of a fault that may be logged: messages and causes of the library quote tokens and claims. */
 function codeOf(fault: unknown): string {
   for (const each of causesOf(fault)) {
     const { error, code, name } = each as { error?: unknown; code?: unknown; name?: unknown };
-    if (each instanceof ProviderAway) return each.message;
+    if (each instanceof ProviderUnavailable) return each.message;
     for (const word of [error, code]) if (typeof word === 'string' && /^[\w-]{1,60}$/.test(word)) return word;
     if (each instanceof Error && (each as { cause?: unknown }).cause === undefined) return String(name);
   }
@@ -161,7 +161,7 @@ interface BoundFetchOptions {
 const ANSWER_BYTES_MAX = 512 * 1024;
 
 /** What the library says of a request. */
-type Asked = Parameters<CustomFetch>[1];
+type Requested = Parameters<CustomFetch>[1];
 
 /**
  * Creates a `fetch` that asks only the provider, follows no redirect elsewhere, and bounds both time and size of the
@@ -169,10 +169,10 @@ type Asked = Parameters<CustomFetch>[1];
  * @returns throws ProviderAway when no answer comes, and for a status of 500 and above
  */
 function createBoundFetch({ origins, timeoutMs }: BoundFetchOptions) {
-  return async (address: string, { body, headers, method }: Asked): Promise<Response> => {
+  return async (address: string, { body, headers, method }: Requested): Promise<Response> => {
     if (!origins.includes(new URL(address).origin))
-      throw new ProviderAway('the provider names an address that is not known as its own');
-    const { status, bytes, ...answer } = await askFor(address, {
+      throw new ProviderUnavailable('the provider names an address that is not known as its own');
+    const { status, bytes, ...answer } = await request(address, {
       method,
       headers,
       redirect: 'manual',
@@ -180,18 +180,18 @@ function createBoundFetch({ origins, timeoutMs }: BoundFetchOptions) {
       ...(body === undefined || body === null ? {} : { body: String(body) }),
       signal: AbortSignal.timeout(timeoutMs),
     });
-    if (status >= 500) throw new ProviderAway(`the provider answers ${status}`);
+    if (status >= 500) throw new ProviderUnavailable(`the provider answers ${status}`);
     return new Response(bytes.length === 0 ? null : bytes, { status, headers: answer.headers });
   };
 }
 
-async function askFor(address: string, request: RequestInit) {
+async function request(address: string, request: RequestInit) {
   try {
     const answer = await fetch(address, request);
     return { status: answer.status, headers: answer.headers, bytes: await readAtMost(answer, ANSWER_BYTES_MAX) };
   } catch (cause) {
-    if (cause instanceof ProviderAway) throw cause;
-    throw new ProviderAway('the provider does not answer');
+    if (cause instanceof ProviderUnavailable) throw cause;
+    throw new ProviderUnavailable('the provider does not answer');
   }
 }
 
@@ -201,7 +201,7 @@ async function readAtMost({ body }: Response, bytesMax: number): Promise<Uint8Ar
   for await (const part of body ?? []) {
     length += part.length;
     // Leaving the loop closes the connection.
-    if (length > bytesMax) throw new ProviderAway('the provider answers more than anybody reads');
+    if (length > bytesMax) throw new ProviderUnavailable('the provider answers more than anybody reads');
     parts.push(part);
   }
   return new Uint8Array(Buffer.concat(parts));

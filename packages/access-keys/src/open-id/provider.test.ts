@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { createToken } from '../accounts/one-time-texts.ts';
-import { ProviderAway } from '../accounts/open-id.ts';
+import { ProviderUnavailable } from '../accounts/open-id.ts';
 import { createOpenIdProvider, type OpenIdProviderOptions } from './index.ts';
 import { type HostileProvider, type Lies, openHostileProvider } from './test/hostile-provider.ts';
 
@@ -21,7 +21,7 @@ const redirectUri = 'http://localhost:8084/sign-in/openid';
 
 function setUp(own: Partial<OpenIdProviderOptions> = {}) {
   const faults: string[] = [];
-  hostile.asked.length = 0;
+  hostile.requests.length = 0;
   const provider = createOpenIdProvider({
     issuer: hostile.issuer,
     ...hostile.client,
@@ -64,11 +64,11 @@ describe('a provider of OpenID Connect', () => {
 
   it('is asked what it is with the first sign-in, and not again', async () => {
     const { signIn, provider } = setUp();
-    expect(hostile.asked).toEqual([]);
+    expect(hostile.requests).toEqual([]);
     await Promise.all([signIn(), signIn()]);
     await signIn();
-    expect(hostile.asked.filter((path) => path.includes('well-known'))).toHaveLength(1);
-    expect(new Set(hostile.asked)).toEqual(new Set(['/.well-known/openid-configuration', '/token', '/jwks']));
+    expect(hostile.requests.filter((path) => path.includes('well-known'))).toHaveLength(1);
+    expect(new Set(hostile.requests)).toEqual(new Set(['/.well-known/openid-configuration', '/token', '/jwks']));
     expect(provider.origins).toEqual([hostile.issuer.origin]);
   });
 
@@ -135,13 +135,13 @@ describe('a provider of OpenID Connect', () => {
     ['says more than anybody reads', () => ({ metadata: { more: 'x'.repeat(600_000) } })],
   ])('is away when it %s, and is asked again by whoever comes next', async (_, lies) => {
     const { provider, question, faults } = setUp();
-    other.asked.length = 0;
+    other.requests.length = 0;
     hostile.lies = lies();
     const begunAt = performance.now();
-    await expect(provider.authorization(question())).rejects.toThrow(ProviderAway);
+    await expect(provider.authorization(question())).rejects.toThrow(ProviderUnavailable);
     expect(performance.now() - begunAt).toBeLessThan(10_000);
     expect(faults).toHaveLength(1);
-    expect(other.asked).toEqual([]);
+    expect(other.requests).toEqual([]);
     hostile.lies = {};
     expect((await provider.authorization(question())).origin).toBe(hostile.issuer.origin);
   });
@@ -152,12 +152,12 @@ describe('a provider of OpenID Connect', () => {
   ])('asks nobody else when it %s, unless that is known as its own', async (_, lies) => {
     hostile.lies = lies();
     const { signIn } = setUp();
-    other.asked.length = 0;
-    await expect(signIn()).rejects.toThrow(ProviderAway);
-    expect(other.asked).toEqual([]);
+    other.requests.length = 0;
+    await expect(signIn()).rejects.toThrow(ProviderUnavailable);
+    expect(other.requests).toEqual([]);
     const { signIn: signInAlso } = setUp({ alsoAt: [other.issuer.origin] });
     await signInAlso().catch(() => null);
-    expect(other.asked).toHaveLength(1);
+    expect(other.requests).toHaveLength(1);
   });
 
   it('is away when it ends between the answer and the token', async () => {
@@ -166,7 +166,7 @@ describe('a provider of OpenID Connect', () => {
     const back = hostile.visit(await provider.authorization(asked));
     for (const instead of ['silence', 503] as const) {
       hostile.lies = { instead };
-      await expect(provider.prove(back, asked)).rejects.toThrow(ProviderAway);
+      await expect(provider.prove(back, asked)).rejects.toThrow(ProviderUnavailable);
     }
     hostile.lies = {};
     expect(await provider.prove(back, asked)).not.toBeNull();

@@ -14,7 +14,7 @@ export interface PasskeysOptions {
 /** EdDSA, ES256 and RS256: every device supports one of them. The library's default list causes a warning of Node. */
 const supportedAlgorithmIDs = [-8, -7, -257];
 /** Time for a person to find the device. */
-const ASKED_MS = 5 * 60_000;
+const PROMPT_MS = 5 * 60_000;
 
 /** Loaded at the first use: it takes a tenth of the CPU of a portal's start, and many people use no passkey. */
 const library = () => import('@simplewebauthn/server');
@@ -32,7 +32,7 @@ export function createPasskeys({ name, origin }: PasskeysOptions): Passkeys {
       return generateRegistrationOptions({
         rpName: name,
         rpID,
-        timeout: ASKED_MS,
+        timeout: PROMPT_MS,
         attestationType: 'none',
         userName: owner.login,
         userDisplayName: owner.name,
@@ -56,7 +56,7 @@ export function createPasskeys({ name, origin }: PasskeysOptions): Passkeys {
       const { generateAuthenticationOptions } = await library();
       return generateAuthenticationOptions({
         rpID,
-        timeout: ASKED_MS,
+        timeout: PROMPT_MS,
         userVerification: 'preferred',
         challenge: toBytes(challenge),
       });

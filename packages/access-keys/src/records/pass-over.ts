@@ -4,8 +4,8 @@ import {
   type Change,
   createLogDecoder,
   type LoggedBytes,
+  type LogPosition,
   type LogRange,
-  type UnreadablePlace,
   UnreadableRecord,
 } from './record-log.ts';
 import type { Author } from './record-store.ts';
@@ -48,7 +48,7 @@ export interface FoundUnreadable<R> {
  */
 export async function findUnreadable<R extends Change>(
   parts: Pick<PassOverParts<R>, 'log' | 'schemaOf' | 'view'>,
-  place: UnreadablePlace,
+  place: LogPosition,
 ): Promise<FoundUnreadable<R>> {
   const { codec } = parts.view.kind;
   const words = `${place.topic}, partition ${place.partition}, offset ${place.offset}`;
@@ -74,7 +74,7 @@ interface OfKey {
   readonly later: number | null;
 }
 
-async function readOfKey(log: AccessLogBytes, place: UnreadablePlace, words: string): Promise<OfKey> {
+async function readOfKey(log: AccessLogBytes, place: LogPosition, words: string): Promise<OfKey> {
   const range = (await log.bounds()).find(({ partition }) => partition === place.partition);
   const around: LoggedBytes[] = [];
   if (range !== undefined && place.offset >= range.start && place.offset < range.end)
@@ -111,7 +111,7 @@ async function findKept<R extends Change>(
  */
 export function passOverRecord<R extends Change>(
   parts: PassOverParts<R>,
-  place: UnreadablePlace,
+  place: LogPosition,
 ): Promise<FoundUnreadable<R>> {
   const { log, view, schemaId, audit, author } = parts;
   return view.exclusive(async () => {

@@ -77,7 +77,7 @@ export function openRecordCopy<R extends Change>(options: RecordCopyOptions<R>):
   const readOn = async () => {
     while (!closed.signal.aborted) {
       await refresh().catch(() => {});
-      await nextLook(readEveryMs, closed.signal);
+      await nextPoll(readEveryMs, closed.signal);
     }
   };
   if (readEveryMs > 0) void readOn();
@@ -127,7 +127,7 @@ function createJoined(work: () => Promise<void>): () => Promise<void> {
 const EARLY_MS = 2;
 
 /** How long to wait for the next look, in milliseconds. */
-export function untilNextLook(everyMs: number, nowMs: number = performance.now()): number {
+export function msUntilNextPoll(everyMs: number, nowMs: number = performance.now()): number {
   const waitMs = everyMs - (nowMs % everyMs);
   return waitMs < EARLY_MS ? waitMs + everyMs : waitMs;
 }
@@ -146,7 +146,7 @@ function openRound(everyMs: number): Round {
   const timer = setTimeout(() => {
     rounds.delete(everyMs);
     for (const resolve of waiting) resolve();
-  }, untilNextLook(everyMs));
+  }, msUntilNextPoll(everyMs));
   const round = { timer, waiting };
   rounds.set(everyMs, round);
   return round;
@@ -156,7 +156,7 @@ function openRound(everyMs: number): Round {
  * Resolves at the next look, or when the signal is aborted. All loops of a process with the same interval look at the
  * same moments, by one timer: they wake the process, and the store, once and not once each.
  */
-export async function nextLook(everyMs: number, signal: AbortSignal): Promise<void> {
+export async function nextPoll(everyMs: number, signal: AbortSignal): Promise<void> {
   if (signal.aborted) return;
   const round = rounds.get(everyMs) ?? openRound(everyMs);
   const { promise, resolve } = Promise.withResolvers<void>();

@@ -64,7 +64,7 @@ describe('what is read of a topic of access', () => {
           !list.slice(at + 1).some((each) => each.key === key && each.partition === partition);
         const open = list.flatMap((each, at) => (each.written === 'unreadable' && isLast(each, at) ? [at] : []));
         if (open.length === 0) expect(fault).toBeNull();
-        else expect(open).toContain((fault as UnreadableRecord).place.offset);
+        else expect(open).toContain((fault as UnreadableRecord).position.offset);
       }),
     );
   });

@@ -23,7 +23,7 @@ export interface RecordKind<R extends Change> {
 }
 
 /** A record and its position in the log. */
-export interface Placed<R> {
+export interface ReceivedRecord<R> {
   readonly record: R;
   readonly partition: number;
   readonly offset: number;
@@ -41,13 +41,13 @@ export interface RecordLogReader<R> {
   /** The present range of each partition. @throws Error when the log cannot be read, or does not exist */
   bounds(): Promise<readonly LogRange[]>;
   /** The records of a range, in order. @throws UnreadableRecord when one of them cannot be read */
-  read(range: LogRange): Promise<readonly Placed<R>[]>;
+  read(range: LogRange): Promise<readonly ReceivedRecord<R>[]>;
 }
 
 /** The log of one kind of records, its source of truth. */
 export interface RecordLog<R> extends RecordLogReader<R> {
   /** Resolves when every in-sync replica has it. @throws when that is not certain */
-  append(record: R): Promise<Omit<Placed<R>, 'record'>>;
+  append(record: R): Promise<Omit<ReceivedRecord<R>, 'record'>>;
 }
 
 /** A record of a topic of access as bytes, with its partition and offset. */
@@ -68,7 +68,7 @@ export interface DecodedRecord<R> {
   readonly record: R | null;
 }
 
-export interface UnreadablePlace {
+export interface LogPosition {
   /** Without prefix. */
   readonly topic: string;
   readonly partition: number;
@@ -78,17 +78,17 @@ export interface UnreadablePlace {
 /** A record that this release cannot read, and that no later record of its key has replaced. */
 export class UnreadableRecord extends Error {
   override readonly name = 'UnreadableRecord';
-  readonly place: UnreadablePlace;
+  readonly position: LogPosition;
   /** Why it cannot be read; contains nothing of the record. */
   readonly reason: string;
 
-  constructor(place: UnreadablePlace, reason: string) {
+  constructor(place: LogPosition, reason: string) {
     const { topic, partition, offset } = place;
     super(
       `a record of ${topic} cannot be read: ${reason} (partition ${partition}, offset ${offset}). ` +
         `Where a newer release wrote it, run that one; else npm run keys -- pass-over --topic ${topic} --partition ${partition} --offset ${offset} skips it`,
     );
-    this.place = place;
+    this.position = place;
     this.reason = reason;
   }
 }
@@ -170,7 +170,7 @@ export function createRecordLogReader<R extends Change>(parts: RecordLogReaderPa
       return bounds;
     },
     read: async (range) => {
-      const placed: Placed<R>[] = [];
+      const placed: ReceivedRecord<R>[] = [];
       let next = range.start;
       for await (const { record, partition, offset } of decode(parts.read(range))) {
         next = offset + 1;

@@ -1,5 +1,5 @@
 import { type ErrorDetails, PublicError } from '@playline/errors';
-import type { Change, LogRange, Placed, RecordKind, RecordLog } from './record-log.ts';
+import type { Change, LogRange, ReceivedRecord, RecordKind, RecordLog } from './record-log.ts';
 import { Overtaken, ViewFault } from './record-view.ts';
 import { type RecordPair, syncFromLog, syncInTurn } from './sync-from-log.ts';
 
@@ -59,7 +59,7 @@ export function createRecordStore<R extends Change>(pair: RecordPair<R, RecordLo
 
 async function applyToView<R extends Change>(
   { view }: RecordPair<R>,
-  { record, partition, offset }: Placed<R>,
+  { record, partition, offset }: ReceivedRecord<R>,
 ): Promise<void> {
   // If other records lie in between, the offset is not moved, and the next sync continues from it.
   const moves = [{ partition, from: offset, to: offset + 1 }];
@@ -85,7 +85,7 @@ interface DecidedBy<R extends Change> {
  */
 async function findWinner<R extends Change>(
   { kind, log, bounds }: DecidedBy<R>,
-  { record, partition, offset }: Placed<R>,
+  { record, partition, offset }: ReceivedRecord<R>,
 ): Promise<R | null> {
   const start = bounds.find((each) => each.partition === partition)?.end ?? 0;
   if (start >= offset) return null;
@@ -95,7 +95,7 @@ async function findWinner<R extends Change>(
 }
 
 /** Written after the losing record, because compaction keeps the last record of an id. */
-async function appendAgain<R extends Change>(log: RecordLog<R>, winner: R, lost: number): Promise<Placed<R>> {
+async function appendAgain<R extends Change>(log: RecordLog<R>, winner: R, lost: number): Promise<ReceivedRecord<R>> {
   const record = { ...winner, revision: Math.max(winner.revision, lost) + 1 };
   return { record, ...(await log.append(record)) };
 }

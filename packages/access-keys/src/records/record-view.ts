@@ -1,4 +1,4 @@
-import type { Change, Placed, RecordKind } from './record-log.ts';
+import type { Change, ReceivedRecord, RecordKind } from './record-log.ts';
 
 /** The view may lack changes. They can be restored from the log. */
 export class IncompleteViewFault extends Error {
@@ -40,7 +40,7 @@ export interface OffsetMove {
 
 /** What is applied to a view, in one step. */
 export interface ViewUpdate<R> {
-  readonly changes: readonly Placed<R>[];
+  readonly changes: readonly ReceivedRecord<R>[];
   readonly moves: readonly OffsetMove[];
   /** The view is complete in this run from then on; null leaves that as it is. */
   readonly completeIn: string | null;
@@ -72,18 +72,18 @@ export interface RecordView<R extends Change> {
   /** @throws Error when `completeIn` names a run that is over: what is applied may be lost again. Nothing is done */
   update(update: ViewUpdate<R>): Promise<void>;
   /** Everything that it holds, complete or not. */
-  held(): Promise<readonly Placed<R>[]>;
+  held(): Promise<readonly ReceivedRecord<R>[]>;
   /**
    * Like `update`, for a log that was read as a whole. Removes the named records if they are still as named, and sets
    * every offset to the end of its move, whatever it was before.
    */
-  restore(update: ViewUpdate<R> & { readonly removed: readonly Placed<R>[] }): Promise<void>;
+  restore(update: ViewUpdate<R> & { readonly removed: readonly ReceivedRecord<R>[] }): Promise<void>;
   /** Runs `work` exclusively across all processes; waits for its turn. @throws when the view cannot answer */
   exclusive<T>(work: () => Promise<T>): Promise<T>;
 }
 
 /** Whether a record replaces another one of its id. */
-export function isLater<R extends Change>(placed: Placed<R>, present: Placed<R> | undefined): boolean {
+export function isLater<R extends Change>(placed: ReceivedRecord<R>, present: ReceivedRecord<R> | undefined): boolean {
   if (present === undefined) return true;
   const revisions = placed.record.revision - present.record.revision;
   return revisions > 0 || (revisions === 0 && placed.offset > present.offset);

@@ -1,4 +1,4 @@
-import type { Change, LogRange, Placed, RecordLogReader } from './record-log.ts';
+import type { Change, LogRange, ReceivedRecord, RecordLogReader } from './record-log.ts';
 import { isLater, LogLost, type OffsetMove, type RecordView } from './record-view.ts';
 
 /**
@@ -28,7 +28,7 @@ export async function syncFromLog<R extends Change>({ view, log }: RecordPair<R>
 export async function syncInTurn<R extends Change>({ view, log }: RecordPair<R>): Promise<number | null> {
   const missing = await findMissing({ view, log });
   if (missing === null) return null;
-  const changes: Placed<R>[] = [];
+  const changes: ReceivedRecord<R>[] = [];
   for (const range of missing.ranges) for (const each of await log.read(range)) changes.push(each);
   await view.update({ changes, moves: missing.moves, completeIn: missing.run });
   return changes.length;
@@ -85,7 +85,7 @@ export function rebuildRecords<R extends Change>({ view, log }: RecordPair<R>): 
     // never existed.
     const held = await view.held();
     const bounds = await log.bounds();
-    const logged = new Map<string, Placed<R>>();
+    const logged = new Map<string, ReceivedRecord<R>>();
     for (const range of bounds)
       for (const placed of await log.read(range)) {
         const id = kind.idOf(placed.record);

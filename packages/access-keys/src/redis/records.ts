@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import { PRESENT_RUN_LUA, type Redis } from '@playline/stores/redis';
-import type { Change, Placed, RecordKind } from '../records/record-log.ts';
+import type { Change, ReceivedRecord, RecordKind } from '../records/record-log.ts';
 import { IncompleteViewFault, type RecordView, type ViewUpdate } from '../records/record-view.ts';
 import { openConnection, type RedisAccessOptions } from './connection.ts';
 
@@ -105,7 +105,12 @@ function createRecordView<R extends Change>(kind: RecordKind<R>, redis: Redis, n
     complete: `${records}:complete`,
     turn: `${records}:turn`,
   };
-  const put = async ({ changes, moves, completeIn, ...rest }: ViewUpdate<R> & { removed?: readonly Placed<R>[] }) => {
+  const put = async ({
+    changes,
+    moves,
+    completeIn,
+    ...rest
+  }: ViewUpdate<R> & { removed?: readonly ReceivedRecord<R>[] }) => {
     const given = {
       version: randomUUID(),
       run: completeIn ?? '',
@@ -176,16 +181,16 @@ function createReadSince<R extends Change>(
   };
 }
 
-function orderOf<R extends Change>({ record, offset }: Placed<R>) {
+function orderOf<R extends Change>({ record, offset }: ReceivedRecord<R>) {
   return { revision: record.revision, offset };
 }
 
 /** `revision partition offset JSON`, so that a script can order records without parsing them. */
-function toText<R extends Change>({ record, partition, offset }: Placed<R>): string {
+function toText<R extends Change>({ record, partition, offset }: ReceivedRecord<R>): string {
   return `${record.revision} ${partition} ${offset} ${JSON.stringify(record)}`;
 }
 
-function fromText<R>(text: string): Placed<R> {
+function fromText<R>(text: string): ReceivedRecord<R> {
   const [, partition, offset, json = ''] = /^\d+ (\d+) (\d+) (.*)$/s.exec(text) ?? [];
   return { record: JSON.parse(json) as R, partition: Number(partition), offset: Number(offset) };
 }

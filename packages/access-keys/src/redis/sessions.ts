@@ -2,9 +2,9 @@ import type { Redis } from '@playline/stores/redis';
 import { createToken, hashToken, type OneTimeTexts } from '../accounts/one-time-texts.ts';
 import {
   endOfSession,
-  type OpenSessions,
   SEEN_EVERY_MS,
   type SessionRecord,
+  type SessionStores,
   type Sessions,
   toSession,
 } from '../accounts/sessions.ts';
@@ -59,7 +59,7 @@ return 1`;
  * Reads a one-time text, stored as `endsAt value`. It counts as missing after its end by the process's clock, even if
  * Redis still has it. KEYS: text. ARGV: now.
  */
-const STANDING_TEXT = `
+const VALID_TEXT = `
 local function standing(now)
   local text = redis.call('GET', KEYS[1])
   if not text then return nil end
@@ -69,22 +69,22 @@ local function standing(now)
 end
 `;
 
-const LOOK_TEXT = `${STANDING_TEXT}
+const READ_TEXT = `${VALID_TEXT}
 return (standing(ARGV[1]))`;
 
-const TAKE_TEXT = `${STANDING_TEXT}
+const TAKE_TEXT = `${VALID_TEXT}
 local value = standing(ARGV[1])
 redis.call('DEL', KEYS[1])
 return value`;
 
 /** ARGV: now, end, milliseconds until then. Replies 1 to the first caller. */
-const SPEND_TEXT = `${STANDING_TEXT}
+const SPEND_TEXT = `${VALID_TEXT}
 if standing(ARGV[1]) then return 0 end
 redis.call('SET', KEYS[1], ARGV[2] .. ' ', 'PX', ARGV[3])
 return 1`;
 
 /** ARGV: now, end of a window that begins now, its milliseconds. Replies the count. */
-const COUNT_ATTEMPT = `${STANDING_TEXT}
+const COUNT_ATTEMPT = `${VALID_TEXT}
 local count, ends = standing(ARGV[1])
 if not count then
   redis.call('SET', KEYS[1], ARGV[2] .. ' 1', 'PX', ARGV[3])
@@ -98,7 +98,7 @@ export interface RedisSessionsOptions extends RedisAccessOptions {
   readonly wallClockMs?: () => number;
 }
 
-interface Place {
+interface RedisLocation {
   readonly redis: Redis;
   readonly namespace: string;
   readonly wallClockMs: () => number;
@@ -111,13 +111,13 @@ interface Place {
  * tried. They are stored nowhere else: what Redis loses has ended. Waits a second for Redis, then opens without it;
  * every call then throws.
  */
-export async function openRedisSessions(options: RedisSessionsOptions): Promise<OpenSessions> {
+export async function openRedisSessions(options: RedisSessionsOptions): Promise<SessionStores> {
   const { redis, ready, close } = await openConnection(options);
   const place = { redis, namespace: options.namespace ?? '', wallClockMs: options.wallClockMs ?? Date.now };
   return { sessions: createSessions(place), oneTimeTexts: createTexts(place), ready, close };
 }
 
-function createSessions({ redis, namespace, wallClockMs }: Place): Sessions {
+function createSessions({ redis, namespace, wallClockMs }: RedisLocation): Sessions {
   const start = `${namespace}access:session:`;
   const listOf = (accountId: string) => `${start}of:${accountId}`;
   const findLive = async (id: string): Promise<SessionRecord | null> => {
@@ -150,7 +150,7 @@ function createSessions({ redis, namespace, wallClockMs }: Place): Sessions {
       if (found === null || wallClockMs() - found.seenAt < SEEN_EVERY_MS) return found;
       return change(found, 'seenAt');
     },
-    signedInNow: async (id) => {
+    markSignedIn: async (id) => {
       const found = await findLive(id);
       if (found !== null) await change(found, 'signedInAt');
     },
@@ -169,7 +169,7 @@ function createSessions({ redis, namespace, wallClockMs }: Place): Sessions {
   };
 }
 
-function createTexts({ redis, namespace, wallClockMs }: Place): OneTimeTexts {
+function createTexts({ redis, namespace, wallClockMs }: RedisLocation): OneTimeTexts {
   const start = `${namespace}access:one-time:`;
   const nameOf = (purpose: string, text: string) => `${start}${purpose}:${hashToken(text)}`;
   const attemptsOf = (name: string) => `${start}attempts:${hashToken(name)}`;
@@ -185,8 +185,8 @@ function createTexts({ redis, namespace, wallClockMs }: Place): OneTimeTexts {
       await redis.set(nameOf(purpose, text), `${endsAt} ${value}`, 'PX', lifetimeMs!);
       return text;
     },
-    look: async ({ purpose, text }) => {
-      const reply = await redis.eval(LOOK_TEXT, 1, nameOf(purpose, text), wallClockMs());
+    read: async ({ purpose, text }) => {
+      const reply = await redis.eval(READ_TEXT, 1, nameOf(purpose, text), wallClockMs());
       return reply as string | null;
     },
     take: async ({ purpose, text }) => {

@@ -21,7 +21,7 @@ export interface RedisKeyUsage extends KeyUsage {
 /** Bounds a call of the script to a few milliseconds. */
 const KEYS_PER_CALL = 500;
 /** Bounds an answer to 100,000 numbers. */
-const NAMES_PER_QUESTION = 500;
+const NAMES_PER_QUERY = 500;
 const KEPT_S = (MINUTES_KEPT * MINUTE_MS) / 1000;
 
 /**
@@ -137,8 +137,8 @@ async function inPieces<T>(
   read: (ids: readonly string[]) => Promise<(readonly [string, T])[]>,
 ): Promise<ReadonlyMap<string, T>> {
   const found = new Map<string, T>();
-  for (let at = 0; at < ids.length; at += NAMES_PER_QUESTION)
-    for (const [id, value] of await read(ids.slice(at, at + NAMES_PER_QUESTION))) found.set(id, value);
+  for (let at = 0; at < ids.length; at += NAMES_PER_QUERY)
+    for (const [id, value] of await read(ids.slice(at, at + NAMES_PER_QUERY))) found.set(id, value);
   return found;
 }
 

@@ -27,7 +27,7 @@ const PAIR_MAX_MS = 20_000;
  * asks. With eight waiting, the last one waits two seconds.
  */
 const inTurn = createTurns({
-  atOnce: 2,
+  concurrentMax: 2,
   waitingMax: 8,
   full: 'Too many keys are made at this moment: try again in a few seconds.',
   retryAfterS: 3,

@@ -1,4 +1,4 @@
-import type { Change, LogRange, Placed, RecordKind, RecordLog } from '../records/record-log.ts';
+import type { Change, LogRange, ReceivedRecord, RecordKind, RecordLog } from '../records/record-log.ts';
 import { type Author, createRecordStore, type RecordStore } from '../records/record-store.ts';
 import { IncompleteViewFault, isLater, type RecordView, type ViewUpdate } from '../records/record-view.ts';
 
@@ -12,7 +12,7 @@ export interface MemoryRecordView<R extends Change> extends RecordView<R> {
 
 /** A view in memory. A read returns all records unless nothing has changed. */
 export function createMemoryRecords<R extends Change>(kind: RecordKind<R>): MemoryRecordView<R> {
-  const records = new Map<string, Placed<R>>();
+  const records = new Map<string, ReceivedRecord<R>>();
   const offsets = new Map<number, number>();
   const state = { run: 0, completeIn: null as string | null, version: 0 };
   const apply = ({ changes, completeIn }: ViewUpdate<R>, isWhole: boolean) => {

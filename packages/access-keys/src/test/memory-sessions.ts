@@ -38,7 +38,7 @@ export function createMemorySessions({ wallClockMs = Date.now }: MemorySessionsO
         records.set(seen.id, seen);
         return seen;
       },
-      signedInNow: async (id) => {
+      markSignedIn: async (id) => {
         const found = findLive(id);
         if (found !== null) records.set(id, { ...found, signedInAt: wallClockMs() });
       },
@@ -85,7 +85,7 @@ function createTexts(texts: Expiring<string>, tries: Expiring<number>): OneTimeT
       texts.set(nameOf(purpose, text), value, lifetimeS);
       return text;
     },
-    look: async ({ purpose, text }) => texts.get(nameOf(purpose, text)),
+    read: async ({ purpose, text }) => texts.get(nameOf(purpose, text)),
     take: async ({ purpose, text }) => {
       const value = texts.get(nameOf(purpose, text));
       texts.entries.delete(nameOf(purpose, text));

@@ -302,7 +302,7 @@ export interface UsageCountParts {
 }
 
 /** The same fault is logged this often at most. */
-const TELL_AGAIN_MS = 60_000;
+const WARN_EVERY_MS = 60_000;
 
 /** Opens the count of key use of one process. Counting never makes a request wait. */
 export function openUsageCount(parts: UsageCountParts): { readonly counter: UsageCounter; close(): Promise<void> } {
@@ -314,7 +314,7 @@ export function openUsageCount(parts: UsageCountParts): { readonly counter: Usag
     usage: store,
     onLost: (requests, error) => {
       onLost(requests);
-      if (performance.now() - toldMs < TELL_AGAIN_MS) return;
+      if (performance.now() - toldMs < WARN_EVERY_MS) return;
       toldMs = performance.now();
       logger.warn({ error }, 'the use of keys is not counted now; nothing else depends on it');
     },

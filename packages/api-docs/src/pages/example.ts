@@ -5,19 +5,19 @@ import { type HtmlValue, html, type Markup } from './html.ts';
 import { toMethod } from './navigation.ts';
 
 /** The page on which an example is shown. */
-export interface ExamplePlace {
+export interface ExampleContext {
   source: DocsSource;
   /** Relative address from the page to the top of the service. */
   top: string;
 }
 
 /** Examples below each other. Each is one line until it is opened; the first one is open if `open` is set. */
-export function toExampleList(examples: readonly Example[], place: ExamplePlace, open: boolean): Markup {
+export function toExampleList(examples: readonly Example[], place: ExampleContext, open: boolean): Markup {
   return html`<div class="examples">
 ${examples.map((example, index) => toFolded(example, place, open && index === 0))}</div>`;
 }
 
-function toFolded(example: Example, place: ExamplePlace, open: boolean): Markup {
+function toFolded(example: Example, place: ExampleContext, open: boolean): Markup {
   const { name, title, request, answer } = example;
   const [path = ''] = request.target.split('?');
   return html`<details id="${name}"${open ? html` open` : ''}>
@@ -28,7 +28,7 @@ ${toExamplePair(example, place)}
 }
 
 /** A request as a command and its answer, side by side where there is room. */
-export function toExamplePair(example: Example, place: ExamplePlace): Markup {
+export function toExamplePair(example: Example, place: ExampleContext): Markup {
   const { name, answer } = example;
   const sent = splitAt(toCommand(example, place.source.publicUrl), '--data-binary');
   const came = splitAt(toAnswerText(answer), '\n\n');
@@ -51,7 +51,7 @@ function toBlock({ id, label, content }: { id: string; label: string; content: H
 }
 
 /** Links codes and the links of envelopes to pages of the service that shows them. */
-function createLinkOf({ source, top }: ExamplePlace): LinkOf {
+function createLinkOf({ source, top }: ExampleContext): LinkOf {
   const { errors, partCodes } = source;
   return (member, value) => {
     if (member === 'link') return top + value.slice(value.indexOf('/docs/') + 1);

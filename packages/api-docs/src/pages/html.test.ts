@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { html } from './html.ts';
-import { toTop } from './page.ts';
+import { relativeRoot } from './page.ts';
 
 describe('markup', () => {
   it('lets no value break out of its text or its attribute', () => {
@@ -24,7 +24,7 @@ describe('the way from a page to the top', () => {
     ['/docs/reference', '../'],
     ['/docs/errors/X', '../../'],
   ])('from %s is %s', (path, top) => {
-    expect(toTop(path)).toBe(top);
+    expect(relativeRoot(path)).toBe(top);
     expect(new URL(`${top}docs`, `https://a.test/prefix${path}`).pathname).toBe('/prefix/docs');
   });
 });

@@ -22,7 +22,7 @@ ${links.map(
 }
 
 function createGroups(source: DocsSource): Group[] {
-  const { operations, partCodes, first, articles } = source;
+  const { operations, partCodes, firstPage: first, articles } = source;
   return [
     {
       title: 'Start',
@@ -65,7 +65,7 @@ function createGroups(source: DocsSource): Group[] {
 }
 
 function toPartCodeGroup(partCodes: PartCodes): Group {
-  const { entries, words } = partCodes;
+  const { entries, texts: words } = partCodes;
   return {
     title: words.navigation,
     links: Object.keys(entries).map((code) => ({

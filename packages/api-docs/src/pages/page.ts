@@ -18,11 +18,11 @@ const PRODUCT = 'Playline';
 const STYLES = ['style.css', 'frame.css', 'samples.css', 'forms.css'];
 
 /** Relative address from the page at a path to the top of the service. */
-export const toTop = (path: string): string => '../'.repeat(path.split('/').length - 2) || './';
+export const relativeRoot = (path: string): string => '../'.repeat(path.split('/').length - 2) || './';
 
 /** The one template of all pages. It refers to no other site. */
 export function toPage(source: DocsSource, { title, path, content, forms = false }: PageOptions): string {
-  const top = toTop(path);
+  const top = relativeRoot(path);
   const scripts = ['page.js', ...(forms ? ['forms.js'] : [])];
   const page = html`<!doctype html>
 <html lang="en">

@@ -20,15 +20,15 @@ import {
   type PartCodes,
   partCodePath,
 } from '../source.ts';
-import { placeholdersIn, toShellVariable, toValueWords } from '../values.ts';
+import { describeValues, placeholdersIn, toShellVariable } from '../values.ts';
 import { toExampleList } from './example.ts';
 import { type HtmlValue, html, type Markup, toCodeSpans } from './html.ts';
 import { toMethod, toOperationLink } from './navigation.ts';
-import { toPage, toTop } from './page.ts';
+import { relativeRoot, toPage } from './page.ts';
 import { toTryForm } from './try-form.ts';
 
 const PATH = '/docs/reference';
-const TOP = toTop(PATH);
+const TOP = relativeRoot(PATH);
 
 /** The reference: each operation with a form that sends real requests to the service that serves the page. */
 export function createReferencePage(source: DocsSource): string {
@@ -78,21 +78,21 @@ function toRequest({ keys, parameters, body }: Operation, source: DocsSource): H
   if (keys.length + parameters.length === 0 && body === null) return '';
   return html`<h3>Request</h3>
 <dl class="rows">
-${keys.map((key) => toKey(key, source))}${parameters.map(toParameter)}${body === null ? '' : html`<div><dt>${toSchemaWords(toSchema(body.schema))} <span class="quiet">body, required</span></dt><dd>${toCodeSpans(body.description)}</dd></div>\n`}</dl>
+${keys.map((key) => toKey(key, source))}${parameters.map(toParameter)}${body === null ? '' : html`<div><dt>${describeSchema(toSchema(body.schema))} <span class="quiet">body, required</span></dt><dd>${toCodeSpans(body.description)}</dd></div>\n`}</dl>
 `;
 }
 
-const toNeed = (required: boolean): string => (required ? 'required' : 'optional');
+const describeRequirement = (required: boolean): string => (required ? 'required' : 'optional');
 
 function toKey({ kind, required }: KeyUse, source: DocsSource): Markup {
   const { header, label } = keyOf(source, kind);
-  return html`<div><dt><code>${header}</code> <span class="quiet">header, ${toNeed(required)}</span></dt><dd>The ${label.toLowerCase()}.</dd></div>
+  return html`<div><dt><code>${header}</code> <span class="quiet">header, ${describeRequirement(required)}</span></dt><dd>The ${label.toLowerCase()}.</dd></div>
 `;
 }
 
 function toParameter(parameter: Parameter): Markup {
   const { name, required, description, schema } = parameter;
-  const facts = [parameter.in, toNeed(required), ...toValueWords(schema)];
+  const facts = [parameter.in, describeRequirement(required), ...describeValues(schema)];
   return html`<div><dt><code>${name}</code> <span class="quiet">${facts.join(', ')}</span></dt><dd>${toCodeSpans(description)}</dd></div>
 `;
 }
@@ -101,7 +101,7 @@ function toAnswer({ status, codes, schema, description }: AnswerSpec): Markup {
   const links: HtmlValue[] = codes.map(
     (code) => html` <a href="${TOP}${errorPath(code).slice(1)}"><code>${code}</code></a>`,
   );
-  if (schema !== null) links.push(' ', toSchemaWords(toSchema(schema, 'output')));
+  if (schema !== null) links.push(' ', describeSchema(toSchema(schema, 'output')));
   return html`<div><dt><b>${status}</b>${links}</dt><dd>${toCodeSpans(description)}</dd></div>
 `;
 }
@@ -110,7 +110,7 @@ function toAnswer({ status, codes, schema, description }: AnswerSpec): Markup {
 function toSchemaList(source: DocsSource): Markup[] {
   return Object.entries(createComponentSchemas(source)).map(
     ([name, schema]) => html`<h3 id="schema-${name}">${name}</h3>
-${schema.properties === undefined ? html`<p>${toSchemaWords(schema)}${toDescription(schema)}</p>\n` : toMembers(schema)}`,
+${schema.properties === undefined ? html`<p>${describeSchema(schema)}${toDescription(schema)}</p>\n` : toMembers(schema)}`,
   );
 }
 
@@ -121,28 +121,28 @@ ${Object.entries(schema.properties as Record<string, JsonSchema>).map(([member, 
     ? html` <span class="quiet">required</span>`
     : '';
   return html`<div><dt><code>${member}</code>${required}</dt>
-<dd>${toSchemaWords(value)}${toDescription(value)}</dd></div>
+<dd>${describeSchema(value)}${toDescription(value)}</dd></div>
 `;
 })}</dl>
 `;
 }
 
 /** Describes a schema in a few words, or links to it if it has a name. */
-function toSchemaWords(schema: JsonSchema): HtmlValue {
+function describeSchema(schema: JsonSchema): HtmlValue {
   const { $ref, anyOf, oneOf = anyOf, enum: values, items, type, format, maxLength } = schema;
   if (typeof $ref === 'string') {
     const name = $ref.split('/').at(-1) ?? '';
     return html`<a href="#schema-${name}">${name}</a>`;
   }
   if (Array.isArray(oneOf))
-    return oneOf.map((one: JsonSchema, index) => [index === 0 ? '' : ' or ', toSchemaWords(one)]);
+    return oneOf.map((one: JsonSchema, index) => [index === 0 ? '' : ' or ', describeSchema(one)]);
   if (Array.isArray(values))
     return ['one of ', values.map((value, index) => [index === 0 ? '' : ', ', html`<code>${String(value)}</code>`])];
   if (schema.const !== undefined) return html`<code>${String(schema.const)}</code>`;
   if (items !== undefined) {
     const { minItems = 0, maxItems } = schema;
     const bound = maxItems === undefined ? `at least ${minItems}` : `${minItems} to ${maxItems}`;
-    return [`array of ${bound}: `, toSchemaWords(items as JsonSchema)];
+    return [`array of ${bound}: `, describeSchema(items as JsonSchema)];
   }
   if (schema.properties !== undefined) return toInline(schema.properties as Record<string, JsonSchema>);
   const length = maxLength === undefined ? '' : ` of at most ${maxLength} characters`;
@@ -156,7 +156,7 @@ function toInline(properties: Readonly<Record<string, JsonSchema>>): HtmlValue {
     Object.entries(properties).map(([member, value], index) => [
       index === 0 ? '' : ', ',
       html`<code>${member}</code>: `,
-      toSchemaWords(value),
+      describeSchema(value),
     ]),
   ];
 }
@@ -179,11 +179,11 @@ export function createCodePages(source: DocsSource): Map<string, string> {
   ]);
 }
 
-const hrefOf = (path: string): string => toTop(INDEX) + path.slice(1);
+const hrefOf = (path: string): string => relativeRoot(INDEX) + path.slice(1);
 
 function toIndex(source: DocsSource): string {
   const { partCodes } = source;
-  const content = html`<p class="lead">Every answer that is an error has a code${partCodes?.words.also ?? ''}.
+  const content = html`<p class="lead">Every answer that is an error has a code${partCodes?.texts.introSuffix ?? ''}.
 The page of a code says what happened and what to do, and shows requests with their answers.</p>
 <h2 id="envelopes">Errors of a request</h2>
 <p>The whole request failed. Its <code>link</code> opens the page of its code.</p>
@@ -199,7 +199,7 @@ ${toList(
 }
 
 function toPartCodeIndex(partCodes: PartCodes): Markup {
-  const { folder, entries, words } = partCodes;
+  const { folder, entries, texts: words } = partCodes;
   return html`
 <h2 id="${folder}">${words.heading}</h2>
 <p>${words.index}</p>
@@ -224,10 +224,10 @@ ${entries.map(
 
 function toErrorPage(source: DocsSource, code: ErrorCode): string {
   const { status, message, retry } = ERRORS[code];
-  const { cause, mend } = source.errors[code] ?? ERRORS[code];
+  const { cause, fix: mend } = source.errors[code] ?? ERRORS[code];
   const path = errorPath(code);
   const operations = operationsOfError(source, code).map(
-    (operation) => html`<li>${toOperationLink(operation, toTop(path))}</li>\n`,
+    (operation) => html`<li>${toOperationLink(operation, relativeRoot(path))}</li>\n`,
   );
   const content = html`<p class="lead"><strong class="status">${status}</strong> ${message}</p>
 ${toAdvice(cause, mend)}
@@ -239,12 +239,12 @@ ${toExamples(source, examplesOfError(source, code), path)}`;
 }
 
 function toPartCodePage(source: DocsSource, partCodes: PartCodes, code: string): string {
-  const { cause, mend } = partCodes.entries[code] ?? { cause: '', mend: '' };
+  const { cause, fix: mend } = partCodes.entries[code] ?? { cause: '', fix: '' };
   const path = partCodePath(partCodes, code);
-  const content = html`<p class="lead">${partCodes.words.lead}</p>
+  const content = html`<p class="lead">${partCodes.texts.lead}</p>
 ${toAdvice(cause, mend)}
 <h2>Send it again?</h2>
-<p>${partCodes.words.again}</p>
+<p>${partCodes.texts.resend}</p>
 ${toExamples(source, examplesOfPartCode(source, code), path)}`;
   return toPage(source, { title: code, path, content });
 }
@@ -262,5 +262,5 @@ function toExamples(source: DocsSource, examples: readonly Example[], path: stri
     return html`<h2>Examples</h2>
 <p>No operation of this address answers with this code at present.</p>`;
   return html`<h2>Examples</h2>
-${toExampleList(examples, { source, top: toTop(path) }, true)}`;
+${toExampleList(examples, { source, top: relativeRoot(path) }, true)}`;
 }

@@ -3,7 +3,7 @@ import { toWholeSchema } from '../schemas.ts';
 import { type DocsSource, keyOf } from '../source.ts';
 import { isPlaceholder, valuesIn } from '../values.ts';
 import { type HtmlValue, html, type Markup, toCodeSpans } from './html.ts';
-import { toTop } from './page.ts';
+import { relativeRoot } from './page.ts';
 
 /** How the scripts treat keys. A key that is shown in its field is also remembered. */
 const KEY_FIELDS = {
@@ -36,7 +36,7 @@ const AS_TYPED = html`autocomplete="off" spellcheck="false" autocapitalize="off"
 export function toTryForm(operation: Operation, source: DocsSource, page: string): Markup {
   const { id, method, path, summary, keys, answers } = operation;
   const words = Object.fromEntries(answers.map(({ status, description }) => [status, description.replaceAll('`', '')]));
-  return html`<form class="try" autocomplete="off" aria-label="Try: ${summary}" data-method="${method}" data-path="${toTop(page)}${path.slice(1)}" data-answers="${JSON.stringify(words)}">
+  return html`<form class="try" autocomplete="off" aria-label="Try: ${summary}" data-method="${method}" data-path="${relativeRoot(page)}${path.slice(1)}" data-answers="${JSON.stringify(words)}">
 <div>
 <h3>Try it</h3>
 ${keys.map((key, index) => toKeyField(key, source, `${id}-key${index === 0 ? '' : `-${index + 1}`}`))}${toParameterFields(operation)}${toBodyField(operation)}<p class="actions"><button type="submit">Send ${method}</button>${toPageButtons(operation)}</p>
@@ -47,7 +47,7 @@ ${keys.map((key, index) => toKeyField(key, source, `${id}-key${index === 0 ? '' 
 <p role="status" class="quiet" data-outcome>Nothing sent yet.</p>
 <pre tabindex="0" role="region" aria-label="Answer to ${summary.toLowerCase()}" data-answer hidden></pre>
 </div>
-${toQuestion(operation)}</form>`;
+${toConfirmation(operation)}</form>`;
 }
 
 function toKeyField({ kind, required }: KeyUse, source: DocsSource, id: string): Markup {
@@ -61,7 +61,7 @@ function toKeyField({ kind, required }: KeyUse, source: DocsSource, id: string):
 
 /** Filled in from the example, unless the request destroys something. */
 function toParameterFields(operation: Operation): Markup[] {
-  const { id, parameters, caution, examples } = operation;
+  const { id, parameters, confirmation: caution, examples } = operation;
   const [example] = examples;
   const given = example === undefined || caution !== null ? new Map<string, string>() : valuesIn(operation, example);
   return parameters.map((parameter) => {
@@ -112,13 +112,13 @@ ${text}</textarea>${hint}</p>
 }
 
 /** The question before a request that destroys something. Cancel has the focus. */
-function toQuestion({ id, caution }: Operation): HtmlValue {
+function toConfirmation({ id, confirmation: caution }: Operation): HtmlValue {
   if (caution === null) return '';
   return html`<dialog aria-labelledby="${id}-question">
-<h3 id="${id}-question">${caution.question}</h3>
+<h3 id="${id}-question">${caution.prompt}</h3>
 <p><code data-target></code></p>
 <p>${caution.consequence}</p>
-<p class="actions"><button type="button" class="outline" value="" autofocus>Cancel</button> <button type="button" class="danger" value="sure">${caution.consent}</button></p>
+<p class="actions"><button type="button" class="outline" value="" autofocus>Cancel</button> <button type="button" class="danger" value="sure">${caution.confirmLabel}</button></p>
 </dialog>
 `;
 }

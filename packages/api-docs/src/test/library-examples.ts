@@ -1,4 +1,4 @@
-import { CURSOR_OF, type Example, envelope, placeholderOf, success } from '../index.ts';
+import { CURSOR_PLACEHOLDERS, type Example, envelope, placeholderOf, success } from '../index.ts';
 
 export const LOAN_ID = '0192f3a4-5b6c-7d8e-9f00-112233445566';
 
@@ -64,7 +64,7 @@ export function createLoanExamples(publicUrl: string): Example[] {
     {
       name: 'next-loans',
       title: 'What came since',
-      request: get(`/v1/shelves/poetry/loans?kind=lent&page_cursor=${CURSOR_OF.next}&page_size=2`, {
+      request: get(`/v1/shelves/poetry/loans?kind=lent&page_cursor=${CURSOR_PLACEHOLDERS.next}&page_size=2`, {
         'x-long-term-key': placeholderOf('longTerm'),
       }),
       answer: success(200, loans),

@@ -71,7 +71,7 @@ function createGetBook(publicUrl: string): Operation {
     summary: 'Get a book',
     description: ['Gives one book of a shelf.'],
     keys: [{ kind: 'longTerm', required: false }],
-    caution: null,
+    confirmation: null,
     parameters: [SHELF, { ...SHELF, name: 'isbn', description: 'Its number.', schema: z.string().regex(/^[\d-]+$/) }],
     body: null,
     paging: null,
@@ -94,7 +94,7 @@ function createListLoans(publicUrl: string): Operation {
     summary: 'List loans',
     description: ['Gives the loans of a shelf, the oldest first.', 'Ask with `next_cursor` for what came since.'],
     keys: [{ kind: 'longTerm', required: false }],
-    caution: null,
+    confirmation: null,
     parameters: [
       SHELF,
       inQuery('from', 'The earliest, inclusive.', z.iso.datetime()),
@@ -122,7 +122,7 @@ function createLend(): Operation {
       { kind: 'desk', required: true },
       { kind: 'longTerm', required: false },
     ],
-    caution: null,
+    confirmation: null,
     parameters: [SHELF],
     body: {
       description: 'Which book.',
@@ -154,7 +154,7 @@ export function createLibrarySource(publicUrl = 'https://library.test'): DocsSou
     notes: ['No key is needed.'],
     tag: { name: 'library', description: 'Shelves' },
     keys: KEYS,
-    first: {
+    firstPage: {
       title: 'Library',
       lead: 'Find a book.',
       heading: 'Get your first book',
@@ -167,11 +167,11 @@ export function createLibrarySource(publicUrl = 'https://library.test'): DocsSou
     errors: {
       VALIDATION_ERROR,
       AUTHENTICATION_ERROR,
-      RESOURCE_NOT_FOUND: { cause: 'No such shelf stands in this house.', mend: 'Ask at the `desk`.' },
+      RESOURCE_NOT_FOUND: { cause: 'No such shelf stands in this house.', fix: 'Ask at the `desk`.' },
       TOO_MANY_REQUESTS_ERROR,
     },
     partCodes: null,
-    nowhere: [],
+    otherExamples: [],
     articles: [
       {
         name: 'opening-hours',

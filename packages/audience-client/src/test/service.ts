@@ -42,31 +42,31 @@ export interface Service {
   requests: SeenRequest[];
   /** Used up in this order; after that every request gets `otherwise`. */
   replies: Reply[];
-  otherwise: Reply;
+  defaultReply: Reply;
   /** Each stored id, with every text that was sent under it. */
   stored: Map<string, Set<string>>;
   /** Requests that were started and have no answer yet. */
-  underWay: number;
-  underWayMax: number;
+  inFlight: number;
+  inFlightMax: number;
 }
 
 export function createService(...replies: Reply[]): Service {
   const service: Service = {
     replies,
-    otherwise: 'taken' as Reply,
+    defaultReply: 'taken' as Reply,
     requests: [],
     stored: new Map(),
-    underWay: 0,
-    underWayMax: 0,
+    inFlight: 0,
+    inFlightMax: 0,
     fetch: async (url, init) => {
-      service.underWay += 1;
-      service.underWayMax = Math.max(service.underWayMax, service.underWay);
+      service.inFlight += 1;
+      service.inFlightMax = Math.max(service.inFlightMax, service.inFlight);
       try {
         const request = toSeen(url, init);
         service.requests.push(request);
         return await reply(service, request, init.signal ?? new AbortController().signal);
       } finally {
-        service.underWay -= 1;
+        service.inFlight -= 1;
       }
     },
   };
@@ -83,7 +83,7 @@ function toSeen(url: string, init: RequestInit): SeenRequest {
 }
 
 async function reply(service: Service, { messages }: SeenRequest, signal: AbortSignal): Promise<Response> {
-  const kind = service.replies.shift() ?? service.otherwise;
+  const kind = service.replies.shift() ?? service.defaultReply;
   signal.throwIfAborted();
   if (kind === 'hangs')
     return new Promise((_, fail) => signal.addEventListener('abort', () => fail(signal.reason), { once: true }));

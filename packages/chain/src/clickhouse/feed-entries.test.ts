@@ -1,15 +1,15 @@
 import { StoreFault } from '@playline/stores';
 import { describe, expect, it } from 'vitest';
 import { START_GAP } from '../cursor.ts';
-import type { PageQuestion } from '../store.ts';
+import type { PageQuery } from '../store.ts';
 import { NO_FILTERS } from '../store.ts';
 import { activityRow, NOON_US } from '../test/rows.ts';
 import { toShownActivity } from '../wire.ts';
 import { createReadEntries } from './feed-entries.ts';
-import type { Answer, QuestionSettings } from './questions.ts';
+import type { Answer, QuerySettings } from './query-client.ts';
 
 const HOUR_US = 3_600_000_000;
-const question: PageQuestion = {
+const question: PageQuery = {
   chain: 'main',
   filters: NO_FILTERS,
   gap: START_GAP,
@@ -38,9 +38,9 @@ function toBytes(updatedAt: number): Buffer {
 
 /** A simulated store with versions at these times. It records the windows that it is asked for. */
 function createEngine(times: readonly number[]) {
-  const asked: { least: number; end: number; settings: QuestionSettings }[] = [];
+  const asked: { least: number; end: number; settings: QuerySettings }[] = [];
   const toUs = (text: string) => Math.round(Number(text) * 1_000_000);
-  const ask = async (statement: string, _params: unknown, settings: QuestionSettings): Promise<Answer> => {
+  const ask = async (statement: string, _params: unknown, settings: QuerySettings): Promise<Answer> => {
     const [least, end] = [/updated_at >= '([\d.]+)'/, /updated_at < '([\d.]+)'/].map((bound) =>
       toUs(bound.exec(statement)?.[1] ?? String(Number.MAX_SAFE_INTEGER / 1e6)),
     ) as [number, number];
@@ -52,7 +52,7 @@ function createEngine(times: readonly number[]) {
     const bytes = found.slice(0, isPlace ? 1 : LIMIT).map((us) => (isPlace ? toBytes(us).subarray(1, 9) : toBytes(us)));
     return { bytes: Buffer.concat(bytes), readRows: 5_000 };
   };
-  return { asked, read: createReadEntries({ ask }) };
+  return { asked, read: createReadEntries({ query: ask }) };
 }
 
 describe('entries of a feed', () => {

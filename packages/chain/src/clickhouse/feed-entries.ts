@@ -1,9 +1,9 @@
 import { StoreFault } from '@playline/stores';
 import { type Gap, isBeyond, START_GAP } from '../cursor.ts';
 import type { FeedEntry, FeedPiece, FeedSource } from '../page.ts';
-import type { PageQuestion } from '../store.ts';
+import type { PageQuery } from '../store.ts';
 import { toFeedName, toTimeLiteral } from './literals.ts';
-import { type QuestionSettings, type Questions, TOO_MANY_ROWS } from './questions.ts';
+import { type QueryClient, type QuerySettings, TOO_MANY_ROWS } from './query-client.ts';
 
 /** From `least`, inclusive, to `end`, exclusive; epoch microseconds. */
 interface Window {
@@ -13,7 +13,7 @@ interface Window {
 
 /** Selects entries of one feed in a window, up to the limit of the query, in its direction of reading. */
 interface Selection {
-  readonly question: PageQuestion;
+  readonly query: PageQuery;
   readonly window: Window;
 }
 
@@ -26,27 +26,27 @@ interface Selected {
 
 /** Runs several selections in one statement. @throws StoreFault */
 async function selectEntries(
-  ask: Questions['ask'],
+  run: QueryClient['query'],
   selections: readonly Selection[],
-  settings: QuestionSettings,
+  settings: QuerySettings,
 ): Promise<Selected> {
-  const { bytes, readRows } = await ask(toStatement(selections), toParams(selections), settings);
+  const { bytes, readRows } = await run(toStatement(selections), toParams(selections), settings);
   return { entries: readEntries(bytes, selections.length), readRows };
 }
 
 /** Time of the first entry from `edge` on; the horizon when there is none. */
-async function findFirst(ask: Questions['ask'], question: PageQuestion, edge: number): Promise<number> {
-  const { bytes } = await ask(
+async function findFirst(run: QueryClient['query'], query: PageQuery, edge: number): Promise<number> {
+  const { bytes } = await run(
     `SELECT toUnixTimestamp64Micro(updated_at) FROM activity_feeds WHERE ${isOfFeed(0)} ` +
       `AND updated_at >= ${toTimeLiteral(edge)} ORDER BY ${FEED_ORDER.join(', ')} LIMIT 1 FORMAT RowBinary`,
-    toParams([{ question }]),
+    toParams([{ query }]),
     SETTINGS,
   );
-  return bytes.length === 0 ? question.horizon : Math.min(question.horizon, new RowBinaryReader(bytes).int64());
+  return bytes.length === 0 ? query.horizon : Math.min(query.horizon, new RowBinaryReader(bytes).int64());
 }
 
 /** Little is read of each part. Evaluating conditions or indexes first would take longer than reading it. */
-const SETTINGS: QuestionSettings = {
+const SETTINGS: QuerySettings = {
   max_threads: 1,
   // Small, so that reading in order can stop early.
   max_block_size: 256,
@@ -69,13 +69,13 @@ function toStatement(selections: readonly Selection[]): string {
 }
 
 /** Each row has the number of its selection: rows of several selections come mixed, but in order within a selection. */
-function toSelect({ question, window }: Selection, place: number): string {
-  const order = question.direction === 'next' ? '' : ' DESC';
+function toSelect({ query, window }: Selection, place: number): string {
+  const order = query.direction === 'next' ? '' : ' DESC';
   return (
     `SELECT ${place}, toUnixTimestamp64Micro(updated_at), toString(id), kafka_partition, ` +
-    `superseded_at < ${toTimeLiteral(question.horizon)}, members FROM activity_feeds ` +
-    `WHERE ${toConditions(question, window, place)} ` +
-    `ORDER BY ${FEED_ORDER.map((column) => column + order).join(', ')} LIMIT ${question.limit}`
+    `superseded_at < ${toTimeLiteral(query.horizon)}, members FROM activity_feeds ` +
+    `WHERE ${toConditions(query, window, place)} ` +
+    `ORDER BY ${FEED_ORDER.map((column) => column + order).join(', ')} LIMIT ${query.limit}`
   );
 }
 
@@ -95,12 +95,12 @@ function readEntries(bytes: Buffer, selections: number): FeedEntry[][] {
 
 const isOfFeed = (place: number) => `feed = {feed${place}: String}`;
 
-const toParams = (selections: readonly Pick<Selection, 'question'>[]) =>
+const toParams = (selections: readonly Pick<Selection, 'query'>[]) =>
   Object.fromEntries(
-    selections.map(({ question: { chain, filters } }, place) => [`feed${place}`, toFeedName(chain, filters)]),
+    selections.map(({ query: { chain, filters } }, place) => [`feed${place}`, toFeedName(chain, filters)]),
   );
 
-function toConditions({ filters }: PageQuestion, { least, end }: Window, place: number): string {
+function toConditions({ filters }: PageQuery, { least, end }: Window, place: number): string {
   const { fromIndexedAt, toIndexedAt } = filters;
   return [
     isOfFeed(place),
@@ -197,49 +197,48 @@ const DAY_US = 86_400 * SECOND_US;
  * Concurrent readers share one statement. ClickHouse evaluates its parts one after the other: more than four save
  * almost nothing, and the first reader waits for the last.
  */
-const TURNS = { sizeMax: 4, waitMaxMs: 10 };
+const BATCHING = { sizeMax: 4, waitMaxMs: 10 };
 
 /**
  * Creates the reader of entries of a feed. A query opens every table part that may overlap its window. So the first
  * window is as wide as recent pages of the feed, and the second is the whole rest, of which only a few rows per part
  * are read.
  */
-export function createReadEntries({ ask }: Pick<Questions, 'ask'>): FeedSource['entries'] {
-  const askInTurn = createTurns<Selection, readonly FeedEntry[]>({
-    ...TURNS,
-    askAll: async (selections) => (await selectEntries(ask, selections, SETTINGS)).entries,
+export function createReadEntries({ query: run }: Pick<QueryClient, 'query'>): FeedSource['entries'] {
+  const queryBatched = createQueryBatcher<Selection, readonly FeedEntry[]>({
+    ...BATCHING,
+    runAll: async (selections) => (await selectEntries(run, selections, SETTINGS)).entries,
   });
-  const tools = { ask, askInTurn, paces: createPaces() };
-  return (question, limit) =>
-    hasRange(question) ? readRange(tools, question, limit) : readInOrder(tools, question, limit);
+  const tools = { query: run, queryBatched, paces: createPaces() };
+  return (query, limit) => (hasRange(query) ? readRange(tools, query, limit) : readInOrder(tools, query, limit));
 }
 
 interface Tools {
-  readonly ask: Questions['ask'];
-  readonly askInTurn: (selection: Selection) => Promise<readonly FeedEntry[]>;
+  readonly query: QueryClient['query'];
+  readonly queryBatched: (selection: Selection) => Promise<readonly FeedEntry[]>;
   readonly paces: ReturnType<typeof createPaces>;
 }
 
-const hasRange = ({ filters }: PageQuestion): boolean => filters.fromIndexedAt !== null || filters.toIndexedAt !== null;
+const hasRange = ({ filters }: PageQuery): boolean => filters.fromIndexedAt !== null || filters.toIndexedAt !== null;
 
-async function readInOrder({ askInTurn, paces }: Tools, question: PageQuestion, limit: number): Promise<FeedPiece> {
+async function readInOrder({ queryBatched, paces }: Tools, query: PageQuery, limit: number): Promise<FeedPiece> {
   const entries: FeedEntry[] = [];
-  const pace = paces.of(question);
+  const pace = paces.of(query);
   // No row is ever added before the first one of a feed, so start there instead of at 1970.
-  const isStart = question.direction === 'next' && question.gap.updatedAt === 0;
-  let edge = isStart ? paces.firstOf(question) : startOf(question);
+  const isStart = query.direction === 'next' && query.gap.updatedAt === 0;
+  let edge = isStart ? paces.firstOf(query) : startOf(query);
   const isKnown = pace !== null && edge > 0;
   let size = isKnown ? Math.max(SECOND_US, Math.ceil(pace * limit * WIDE)) : Number.POSITIVE_INFINITY;
   for (;;) {
-    const window = windowAt(question, edge, size);
-    if (window.least >= window.end) return { entries, isFull: false, behind: null };
-    const asked = { ...question, limit: limit - entries.length };
-    const piece = toPiece(asked, await askInTurn({ question: asked, window }));
+    const window = windowAt(query, edge, size);
+    if (window.least >= window.end) return { entries, isFull: false, continueAt: null };
+    const asked = { ...query, limit: limit - entries.length };
+    const piece = toPiece(asked, await queryBatched({ query: asked, window }));
     for (const each of piece.entries) entries.push(each);
-    paces.learn(question, toPace(piece));
-    if (isStart && edge === 0) paces.learnFirst(question, piece.entries[0]);
-    if (piece.isFull) return { entries, isFull: true, behind: null };
-    edge = farEdgeOf(question, window);
+    paces.learn(query, toPace(piece));
+    if (isStart && edge === 0) paces.learnFirst(query, piece.entries[0]);
+    if (piece.isFull) return { entries, isFull: true, continueAt: null };
+    edge = farEdgeOf(query, window);
     size = Number.POSITIVE_INFINITY;
   }
 }
@@ -249,24 +248,24 @@ async function readInOrder({ askInTurn, paces }: Tools, question: PageQuestion, 
  * almost all, so this part is one window. Within the range almost every row passes. After it only updates pass, and
  * every row of a window is read.
  */
-async function readRange({ ask, paces }: Tools, question: PageQuestion, limit: number): Promise<FeedPiece> {
+async function readRange({ query: run, paces }: Tools, query: PageQuery, limit: number): Promise<FeedPiece> {
   const entries: FeedEntry[] = [];
-  const pace = paces.of(question);
+  const pace = paces.of(query);
   const sizeBehind = pace === null ? FIRST_RANGE_US : Math.max(SECOND_US, Math.ceil(pace * FIRST_ROWS));
-  let edge = startOf(question);
-  let isInFront = edge < (question.filters.fromIndexedAt ?? 0) - DAY_US;
-  if (edge === 0 && !isInFront) edge = await findFirst(ask, question, edge);
-  let size = isInFront ? sizeInFront(question, edge) : sizeBehind;
+  let edge = startOf(query);
+  let isInFront = edge < (query.filters.fromIndexedAt ?? 0) - DAY_US;
+  if (edge === 0 && !isInFront) edge = await findFirst(run, query, edge);
+  let size = isInFront ? sizeInFront(query, edge) : sizeBehind;
   let growthMax = WINDOW_GROWTH_MAX;
   for (let read = 0; ; ) {
-    const window = windowAt(question, edge, size);
-    if (window.least >= window.end) return { entries, isFull: false, behind: null };
+    const window = windowAt(query, edge, size);
+    if (window.least >= window.end) return { entries, isFull: false, continueAt: null };
     // Within the range almost every row passes, so reading stops when the page is full, however many rows the window
     // has. A small window exceeds the limit only when there are many parts: one granule of each is read.
     const endsByItself = isInFront || window.end - window.least <= SECOND_US;
-    const settings = endsByItself ? SETTINGS : BEHIND_SETTINGS;
-    const asked = { ...question, limit: limit - entries.length };
-    const selected = await selectEntries(ask, [{ question: asked, window }], settings).catch(toNullWhenTooMany);
+    const settings = endsByItself ? SETTINGS : BOUNDED_SETTINGS;
+    const asked = { ...query, limit: limit - entries.length };
+    const selected = await selectEntries(run, [{ query: asked, window }], settings).catch(toNullWhenTooMany);
     if (selected === null) {
       growthMax = 2;
       size = Math.ceil((window.end - window.least) / WINDOW_GROWTH_MAX);
@@ -275,32 +274,32 @@ async function readRange({ ask, paces }: Tools, question: PageQuestion, limit: n
     const { readRows } = selected;
     const piece = toPiece(asked, selected.entries[0]!);
     for (const each of piece.entries) entries.push(each);
-    if (piece.isFull) return { entries, isFull: true, behind: null };
+    if (piece.isFull) return { entries, isFull: true, continueAt: null };
     read += readRows;
-    edge = farEdgeOf(question, window);
-    const isAtEnd = window.least === 0 || window.end === question.horizon;
-    if (read >= READ_ROWS_MAX && !isAtEnd) return { entries, isFull: false, behind: toGapAt(question, edge) };
-    if (!isInFront) paces.learn(question, (window.end - window.least) / Math.max(1, readRows));
+    edge = farEdgeOf(query, window);
+    const isAtEnd = window.least === 0 || window.end === query.horizon;
+    if (read >= READ_ROWS_MAX && !isAtEnd) return { entries, isFull: false, continueAt: toGapAt(query, edge) };
+    if (!isInFront) paces.learn(query, (window.end - window.least) / Math.max(1, readRows));
     size = isInFront
       ? sizeBehind
       : Math.ceil((window.end - window.least) * Math.min(growthMax, toGrowth(read, readRows)));
     // Old activities may have been stored recently, so years without a row may follow: skip to the next row.
-    if (isInFront && question.direction === 'next') edge = await findFirst(ask, question, edge);
+    if (isInFront && query.direction === 'next') edge = await findFirst(run, query, edge);
     isInFront = false;
   }
 }
 
-const startOf = ({ gap, direction, horizon }: PageQuestion): number =>
+const startOf = ({ gap, direction, horizon }: PageQuery): number =>
   direction === 'next' ? gap.updatedAt : Math.min(gap.updatedAt + 1, horizon);
 
-const windowAt = ({ direction, horizon }: PageQuestion, edge: number, size: number): Window =>
+const windowAt = ({ direction, horizon }: PageQuery, edge: number, size: number): Window =>
   direction === 'next'
     ? { least: edge, end: Math.min(edge + size, horizon) }
     : { least: Math.max(edge - size, 0), end: edge };
 
-const farEdgeOf = ({ direction }: PageQuestion, { least, end }: Window): number => (direction === 'next' ? end : least);
+const farEdgeOf = ({ direction }: PageQuery, { least, end }: Window): number => (direction === 'next' ? end : least);
 
-const sizeInFront = ({ filters, horizon, direction }: PageQuestion, edge: number): number =>
+const sizeInFront = ({ filters, horizon, direction }: PageQuery, edge: number): number =>
   direction === 'next' ? Math.max(DAY_US, (filters.toIndexedAt ?? horizon) + DAY_US - edge) : edge;
 
 /** Null when the window had more rows than the limit; rethrows other faults. */
@@ -328,19 +327,19 @@ const FEEDS_MAX = 10_000;
 function createPaces() {
   const known = new Map<string, number>();
   const firsts = new Map<string, number>();
-  const nameOf = (question: PageQuestion) => {
-    const { chain, filters } = question;
-    return `${toFeedName(chain, filters)} ${hasRange(question)}`;
+  const nameOf = (query: PageQuery) => {
+    const { chain, filters } = query;
+    return `${toFeedName(chain, filters)} ${hasRange(query)}`;
   };
   return {
     /** Time of the first row of a feed; 0 while unknown. */
-    firstOf: (question: PageQuestion): number => firsts.get(nameOf(question)) ?? 0,
-    learnFirst: (question: PageQuestion, first: FeedEntry | undefined): void => {
-      if (first !== undefined && firsts.size < FEEDS_MAX) firsts.set(nameOf(question), first.updatedAt);
+    firstOf: (query: PageQuery): number => firsts.get(nameOf(query)) ?? 0,
+    learnFirst: (query: PageQuery, first: FeedEntry | undefined): void => {
+      if (first !== undefined && firsts.size < FEEDS_MAX) firsts.set(nameOf(query), first.updatedAt);
     },
-    of: (question: PageQuestion): number | null => known.get(nameOf(question)) ?? null,
-    learn: (question: PageQuestion, paceUs: number | null): void => {
-      const name = nameOf(question);
+    of: (query: PageQuery): number | null => known.get(nameOf(query)) ?? null,
+    learn: (query: PageQuery, paceUs: number | null): void => {
+      const name = nameOf(query);
       known.delete(name);
       if (paceUs === null) return;
       known.set(name, paceUs);
@@ -356,7 +355,7 @@ function toPace({ entries, isFull }: Pick<FeedPiece, 'entries' | 'isFull'>): num
 }
 
 /** The gap at the edge of a window, with the whole window on one side. */
-const toGapAt = ({ direction }: PageQuestion, edge: number): Gap =>
+const toGapAt = ({ direction }: PageQuery, edge: number): Gap =>
   direction === 'next'
     ? { side: 'after', updatedAt: edge - 1, id: LAST_ID }
     : { side: 'before', updatedAt: edge, id: START_GAP.id };
@@ -367,59 +366,59 @@ const LAST_ID = 'ffffffff-ffff-ffff-ffff-ffffffffffff';
  * few rows too many are read.
  */
 const toPiece = (
-  { gap, direction, limit }: PageQuestion,
+  { gap, direction, limit }: PageQuery,
   selected: readonly FeedEntry[],
-): Omit<FeedPiece, 'behind'> => ({
+): Omit<FeedPiece, 'continueAt'> => ({
   entries: selected.filter((entry) => isBeyond(entry, gap, direction)),
   isFull: selected.length === limit,
 });
 
 /** Bounds the rows of a window for any range and any order of arrival. */
-const BEHIND_SETTINGS: QuestionSettings = { ...SETTINGS, max_rows_to_read: WINDOW_ROWS_MAX };
+const BOUNDED_SETTINGS: QuerySettings = { ...SETTINGS, max_rows_to_read: WINDOW_ROWS_MAX };
 
 /** How questions are batched. */
-interface TurnsOptions<Question, Answer> {
+interface QueryBatcherOptions<Question, Answer> {
   /** Answers a batch, in the order of its questions. */
-  readonly askAll: (questions: readonly Question[]) => Promise<readonly Answer[]>;
+  readonly runAll: (questions: readonly Question[]) => Promise<readonly Answer[]>;
   /** Most questions of a batch. */
   readonly sizeMax: number;
-  /** Most milliseconds that a question waits for others. */
+  /** Most milliseconds that a query waits for others. */
   readonly waitMaxMs: number;
 }
 
-interface Waiting<Question, Answer> {
-  readonly question: Question;
+interface WaitingQuery<Question, Answer> {
+  readonly query: Question;
   readonly resolve: (answer: Answer) => void;
   readonly reject: (fault: unknown) => void;
 }
 
 /**
  * Creates a function that asks questions in batches, so that the cost of a request is shared. While no batch is in
- * flight, a question is sent at once, with others of the same moment. Otherwise it waits until the batch is full,
+ * flight, a query is sent at once, with others of the same moment. Otherwise it waits until the batch is full,
  * nothing is in flight, or `waitMaxMs` is over. Each caller gets the result that it would get alone: if a batch fails,
  * each of its questions is asked separately.
  */
-export function createTurns<Question, Answer>(
-  options: TurnsOptions<Question, Answer>,
-): (question: Question) => Promise<Answer> {
-  const turns = new Turns(options);
-  return (question) => turns.ask(question);
+export function createQueryBatcher<Question, Answer>(
+  options: QueryBatcherOptions<Question, Answer>,
+): (query: Question) => Promise<Answer> {
+  const turns = new QueryBatcher(options);
+  return (query) => turns.query(query);
 }
 
-class Turns<Question, Answer> {
-  readonly #options: TurnsOptions<Question, Answer>;
-  #waiting: Waiting<Question, Answer>[] = [];
+class QueryBatcher<Question, Answer> {
+  readonly #options: QueryBatcherOptions<Question, Answer>;
+  #waiting: WaitingQuery<Question, Answer>[] = [];
   #underWay = 0;
   #isLooking = false;
   #timer: NodeJS.Timeout | null = null;
 
-  constructor(options: TurnsOptions<Question, Answer>) {
+  constructor(options: QueryBatcherOptions<Question, Answer>) {
     this.#options = options;
   }
 
-  ask(question: Question): Promise<Answer> {
+  query(query: Question): Promise<Answer> {
     return new Promise((resolve, reject) => {
-      this.#waiting.push({ question, resolve, reject });
+      this.#waiting.push({ query, resolve, reject });
       if (this.#isLooking) return;
       this.#isLooking = true;
       // Runs after all events that have arrived by now.
@@ -446,9 +445,9 @@ class Turns<Question, Answer> {
     });
   }
 
-  async #answer(together: readonly Waiting<Question, Answer>[]): Promise<void> {
+  async #answer(together: readonly WaitingQuery<Question, Answer>[]): Promise<void> {
     try {
-      const answers = await this.#options.askAll(together.map(({ question }) => question));
+      const answers = await this.#options.runAll(together.map(({ query }) => query));
       for (const [place, { resolve }] of together.entries()) resolve(answers[place] as Answer);
     } catch (fault) {
       if (together.length > 1) await Promise.all(together.map((each) => this.#answer([each])));

@@ -12,7 +12,7 @@ import type { ActivityStore, ChainInsert, ChainStore, Supersession } from '../st
 import { toMembersText } from '../wire.ts';
 import { createReadEntries } from './feed-entries.ts';
 import { feedNamesOf, toTimeLiteral, toTimesCondition, toUuidLiteral } from './literals.ts';
-import { openQuestions } from './questions.ts';
+import { openQueryClient } from './query-client.ts';
 
 const toAddress = (column: string): string => `concat('0x', lower(hex(${column})))`;
 
@@ -130,7 +130,7 @@ const SENT_TABLES = {
 };
 
 /** Most ids or rows in one query. With more, its text would be megabytes long. */
-const ASKED_MAX = 10_000;
+const IDS_PER_QUERY_MAX = 10_000;
 
 /** Opens the writer; connects with the first call. */
 export function openActivityStore(target: ClickHouseTarget): ActivityStore {
@@ -152,13 +152,13 @@ export function openActivityStore(target: ClickHouseTarget): ActivityStore {
       for (const asked of inPieces(rows)) for (const offset of await readOffsets(connection, asked)) found.add(offset);
       return found;
     },
-    async standing(ids) {
+    async constantsOf(ids) {
       const found = new Map<string, ActivityConstants>();
       for (const asked of inPieces(ids))
-        for (const { uuid, ...constants } of await readStanding(connection, asked)) found.set(uuid, constants);
+        for (const { uuid, ...constants } of await readConstants(connection, asked)) found.set(uuid, constants);
       return found;
     },
-    async standingBetween(partition, after, end) {
+    async rowsBetween(partition, after, end) {
       const rows = await connection.read<StoredActivity>(
         `SELECT ${ACTIVITY_COLUMNS} FROM activities WHERE kafka_partition = {partition: UInt16} ` +
           `AND activities.updated_at > ${toTimeLiteral(after)} AND activities.updated_at <= ${toTimeLiteral(end)}`,
@@ -185,16 +185,18 @@ function toLines(block: Pick<ChainInsert, 'table' | 'rows'>): string[] {
 }
 
 function inPieces<T>(list: readonly T[]): T[][] {
-  const pieces = Math.ceil(list.length / ASKED_MAX);
-  return Array.from({ length: pieces }, (_, index) => list.slice(index * ASKED_MAX, (index + 1) * ASKED_MAX));
+  const pieces = Math.ceil(list.length / IDS_PER_QUERY_MAX);
+  return Array.from({ length: pieces }, (_, index) =>
+    list.slice(index * IDS_PER_QUERY_MAX, (index + 1) * IDS_PER_QUERY_MAX),
+  );
 }
 
-interface StoredPlace {
+interface StoredOffset {
   readonly chain: string;
   readonly us: number;
   readonly uuid: string;
   readonly partition: number;
-  readonly place: number;
+  readonly offset: number;
 }
 
 /**
@@ -203,7 +205,7 @@ interface StoredPlace {
  */
 async function readOffsets(connection: ClickHouse, rows: readonly ActivityRow[]): Promise<number[]> {
   const chains = [...new Set(rows.map(({ chain }) => chain))];
-  const found = await connection.read<StoredPlace>(
+  const found = await connection.read<StoredOffset>(
     `SELECT chain, toUnixTimestamp64Micro(updated_at) AS us, toString(id) AS uuid, kafka_partition AS partition, ` +
       `kafka_offset AS place FROM activities WHERE chain IN {chains: Array(String)} AND ${toTimesCondition(
         rows.map(({ updatedAt }) => updatedAt),
@@ -211,15 +213,16 @@ async function readOffsets(connection: ClickHouse, rows: readonly ActivityRow[])
     { chains },
     { optimize_use_projections: 0 },
   );
-  const nameOf = ({ chain, us, uuid, partition, place }: StoredPlace) => `${chain} ${us} ${uuid} ${partition} ${place}`;
+  const nameOf = ({ chain, us, uuid, partition, offset: place }: StoredOffset) =>
+    `${chain} ${us} ${uuid} ${partition} ${place}`;
   const standing = new Set(found.map(nameOf));
   return rows
-    .filter((row) => standing.has(nameOf({ ...row, us: row.updatedAt, uuid: row.id, place: row.offset })))
+    .filter((row) => standing.has(nameOf({ ...row, us: row.updatedAt, uuid: row.id, offset: row.offset })))
     .map(({ offset }) => offset);
 }
 
 /** The alias `uuid` differs from the indexed column `id`, because ClickHouse would use the alias in conditions. */
-interface StandingActivity extends ActivityConstants {
+interface StoredConstants extends ActivityConstants {
   readonly uuid: string;
 }
 
@@ -237,7 +240,7 @@ function readLastBefore(
 }
 
 /** Takes all members from the same row: a mix of two rows would be an activity that was never written. */
-function readStanding(connection: ClickHouse, ids: readonly string[]): Promise<StandingActivity[]> {
+function readConstants(connection: ClickHouse, ids: readonly string[]): Promise<StoredConstants[]> {
   const ofFirst = (expression: string, name: string) =>
     `argMin(${expression}, (updated_at, activity_ids.chain)) AS ${name}`;
   const members = [
@@ -246,7 +249,7 @@ function readStanding(connection: ClickHouse, ids: readonly string[]): Promise<S
     ofFirst("concat('0x', lower(hex(contract)))", 'contractAddress'),
     ofFirst('toUnixTimestamp64Micro(indexed_at)', 'indexedAt'),
   ];
-  return connection.read<StandingActivity>(
+  return connection.read<StoredConstants>(
     `SELECT toString(id) AS uuid, ${members.join(', ')} FROM activity_ids ` +
       `WHERE id IN (${ids.map(toUuidLiteral).join(', ')}) GROUP BY id`,
     {},
@@ -260,7 +263,7 @@ const LIMITS = { executionMaxS: 10, connectionsMax: 32 };
 /** Opens the reader; connects with the first call. Its account needs to read, and to set limits of a query. */
 export function openChainStore(target: ClickHouseTarget): ChainStore {
   const connection = openClickHouse(target, LIMITS);
-  const questions = openQuestions(target, LIMITS);
+  const questions = openQueryClient(target, LIMITS);
   return {
     readPage: createReadPage({ entries: createReadEntries(questions) }),
     readActivities: createReadActivities(connection),

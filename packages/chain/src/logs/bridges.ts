@@ -1,6 +1,6 @@
 import type { ChainLog } from '../node.ts';
+import { AbiFault, AbiReader, eventTopicOf, toAddress, toUint } from './abi-reader.ts';
 import { type LogReading, NOTHING, read, unread } from './log-reading.ts';
-import { AbiFault, eventTopicOf, toAddress, toUint, Words } from './words.ts';
 
 /** A bridge contract and its events. */
 export interface BridgeSettings {
@@ -69,7 +69,7 @@ export function readBridge({ topics, data }: ChainLog, event: BridgeEvent): LogR
   if (topics[0] !== event.topic) return NOTHING;
   try {
     const values = new Map<string, string>();
-    const words = new Words(data);
+    const words = new AbiReader(data);
     let [topic, at] = [1, 0];
     for (const { name, isIndexed } of event.parameters) {
       const value = isIndexed ? topics[topic++] : words.text(at);

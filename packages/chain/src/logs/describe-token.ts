@@ -1,7 +1,7 @@
 import { fromHexText, type TokenRecord } from '@playline/contracts';
 import { type CallResult, type ChainNode, type ContractCall, NodeFault } from '../node.ts';
 import { DECIMALS_MAX } from '../rows.ts';
-import { AbiFault, selectorOf, Words } from './words.ts';
+import { AbiFault, AbiReader, selectorOf } from './abi-reader.ts';
 
 const ADDRESS_WORD = '1'.padStart(64, '0');
 const CALLS = ['name()', 'symbol()', 'decimals()'].map(selectorOf);
@@ -83,7 +83,7 @@ function toToken(chain: string, contract: string, results: readonly CallResult[]
 export function toTokenText(answer: string | null): string | null {
   if (answer === null || answer.length > ANSWER_DIGITS_MAX) return null;
   try {
-    const words = new Words(answer);
+    const words = new AbiReader(answer);
     const bytes = words.length === WORD ? trimZeros(Buffer.from(answer.slice(2), 'hex')) : words.string(0);
     return cleanText(bytes.toString('utf8'));
   } catch (fault) {
@@ -105,7 +105,7 @@ function cleanText(text: string): string | null {
 
 function toDecimals(answer: string | null): number | null {
   try {
-    const value = answer === null ? null : new Words(answer).uint(0);
+    const value = answer === null ? null : new AbiReader(answer).uint(0);
     return value === null || value > BigInt(DECIMALS_MAX) ? null : Number(value);
   } catch (fault) {
     if (fault instanceof AbiFault) return null;

@@ -2,12 +2,12 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { ChainLog } from '../node.ts';
 import { toActivityRow } from '../rows.ts';
+import { eventTopicOf } from './abi-reader.ts';
 import { BLOCK_LIMITS, findOverBudget } from './block-budget.ts';
 import { parseBridge } from './bridges.ts';
 import { createReadActivities, type LogSettings, ORDER_FULFILLED } from './read-activities.ts';
 import type { ReadBlocks } from './read-range.ts';
 import { CONSECUTIVE_TRANSFER, TRANSFER, TRANSFER_BATCH, TRANSFER_SINGLE } from './transfers.ts';
-import { eventTopicOf } from './words.ts';
 
 const TOKEN = `0x${'70'.repeat(20)}`;
 const MARKET = `0x${'3a'.repeat(20)}`;

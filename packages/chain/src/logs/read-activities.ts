@@ -2,6 +2,7 @@ import { type ActivityRecord, fromHexText } from '@playline/contracts';
 import { activityIdOf } from '../activity-id.ts';
 import { readDetails } from '../import/details.ts';
 import type { ChainBlock, ChainLog } from '../node.ts';
+import { AbiFault, AbiReader, eventTopicOf, toAddress, ZERO_ADDRESS } from './abi-reader.ts';
 import { BLOCK_LIMITS, findOverBudget } from './block-budget.ts';
 import { type BridgeEvent, readBridge } from './bridges.ts';
 import {
@@ -15,7 +16,6 @@ import {
 } from './log-reading.ts';
 import type { ReadBlocks } from './read-range.ts';
 import { countTokens, readTransfers } from './transfers.ts';
-import { AbiFault, eventTopicOf, toAddress, Words, ZERO_ADDRESS } from './words.ts';
 
 /** The settings that decide which activities the logs of a chain give. */
 export interface LogSettings {
@@ -110,14 +110,14 @@ function tokensOf(activities: readonly LogActivity[]): string[] {
   return [...new Set(activities.filter(isToken).map(({ contractAddress }) => contractAddress))];
 }
 
-interface RecordPlace {
+interface RecordLocation {
   readonly log: ChainLog;
   readonly item: number;
   readonly chain: string;
   readonly indexedAt: number;
 }
 
-function recordOf(activity: LogActivity, { log, item, chain, indexedAt }: RecordPlace): ActivityRecord {
+function recordOf(activity: LogActivity, { log, item, chain, indexedAt }: RecordLocation): ActivityRecord {
   const { transactionHash, logIndex } = log;
   return {
     chain,
@@ -166,7 +166,7 @@ interface Deal {
 
 const isCurrency = ({ kind }: Item) => kind === 'NATIVE' || kind === 'ERC20';
 
-function itemsOf(words: Words, at: number, recipient: string | null): Item[] {
+function itemsOf(words: AbiReader, at: number, recipient: string | null): Item[] {
   const size = recipient === null ? 5 : 4;
   return words.elements(at, size).map((start) => {
     const kind = KINDS[words.count(start)];
@@ -239,7 +239,7 @@ function readSale({ topics, data }: ChainLog, nativeSymbol: string): LogReading 
   try {
     if (topics.length !== 3) return unread('malformed');
     const offerer = toAddress(topics[1]!);
-    const words = new Words(data);
+    const words = new AbiReader(data);
     const fulfiller = words.address(WORD);
     if (fulfiller === ZERO_ADDRESS || offerer === ZERO_ADDRESS) return unread('nobody');
     const sides: [Item[], Item[]] = [itemsOf(words, 2 * WORD, fulfiller), itemsOf(words, 3 * WORD, null)];

@@ -1,6 +1,6 @@
 import { type ChainBlock, type ChainLog, type ChainNode, NodeFault } from '../node.ts';
+import { keccak } from './abi-reader.ts';
 import { CONSECUTIVE_TRANSFER } from './transfers.ts';
-import { keccak } from './words.ts';
 
 /** A block, by number and hash. */
 export interface BlockName {

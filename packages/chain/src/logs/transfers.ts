@@ -1,4 +1,5 @@
 import type { ChainLog } from '../node.ts';
+import { AbiFault, AbiReader, eventTopicOf, toAddress, toUint, ZERO_ADDRESS } from './abi-reader.ts';
 import type { ManyTokens } from './block-budget.ts';
 import {
   type LogActivity,
@@ -10,7 +11,6 @@ import {
   summarise,
   unread,
 } from './log-reading.ts';
-import { AbiFault, eventTopicOf, toAddress, toUint, Words, ZERO_ADDRESS } from './words.ts';
 
 /** ERC-20 and ERC-721 share this event. The number of topics tells them apart. */
 export const TRANSFER = eventTopicOf('Transfer(address,address,uint256)');
@@ -61,7 +61,7 @@ export type LegacyTokens = ReadonlyMap<string, 'ERC20' | 'ERC721'>;
  * in the data, or the last one. Then an amount and an id look the same.
  */
 function readLegacyTransfer({ address, topics, data }: ChainLog, kind: 'ERC20' | 'ERC721'): LogReading {
-  const words = new Words(data);
+  const words = new AbiReader(data);
   const isUnindexed = topics.length === 1 && words.length === 3 * WORD;
   if (!isUnindexed && (topics.length !== 3 || words.length !== WORD)) return unread('malformed');
   const [from, to, last] = isUnindexed
@@ -90,7 +90,7 @@ function readTransfer(log: ChainLog, legacy: LegacyTokens): LogReading {
 
 function readSingle({ address, topics, data }: ChainLog): LogReading {
   if (topics.length !== 4) return unread('malformed');
-  const words = new Words(data);
+  const words = new AbiReader(data);
   const [id, amount] = [words.uint(0), words.uint(WORD)];
   const asset = nft('ERC1155', address, [id, amount]);
   return toReading([{ from: toAddress(topics[2]!), to: toAddress(topics[3]!), amount, asset }]);
@@ -104,7 +104,7 @@ interface ParsedMany extends Pick<Moved, 'from' | 'to'>, Omit<Summary, 'contract
 /** @throws AbiFault when the log is malformed */
 function parseMany({ address, topics, data }: ChainLog): ParsedMany {
   if (topics.length !== 4) throw new AbiFault('has another number of topics');
-  const words = new Words(data);
+  const words = new AbiReader(data);
   const [from, to] = [toAddress(topics[2]!), toAddress(topics[3]!)];
   if (topics[0] === CONSECUTIVE_TRANSFER) {
     const [firstId, lastId] = [toUint(topics[1]!), words.uint(0)];
@@ -124,12 +124,12 @@ function parseMany({ address, topics, data }: ChainLog): ParsedMany {
   return { from, to, tokens: BigInt(ids.length), firstId, lastId, itemOf };
 }
 
-const isNobody = ({ from, to }: ParsedMany) => from === ZERO_ADDRESS && to === ZERO_ADDRESS;
+const isZeroAddress = ({ from, to }: ParsedMany) => from === ZERO_ADDRESS && to === ZERO_ADDRESS;
 
 function readMany(log: ChainLog, isOverBudget: boolean): LogReading {
   const many = parseMany(log);
   const { from, to, tokens, firstId, lastId, itemOf } = many;
-  if (isNobody(many)) return unread('nobody');
+  if (isZeroAddress(many)) return unread('nobody');
   if (isOverBudget) return summarise({ contract: log.address, tokens, firstId, lastId });
   const toMove = (_: unknown, index: number): Moved => ({ from, to, ...itemOf(index) });
   return toReading(Array.from({ length: Number(tokens) }, toMove));
@@ -141,7 +141,7 @@ export function countTokens(log: ChainLog): ManyTokens | null {
   if (!isRange && log.topics[0] !== TRANSFER_BATCH) return null;
   try {
     const many = parseMany(log);
-    if (isNobody(many)) return null;
+    if (isZeroAddress(many)) return null;
     return { logIndex: log.logIndex, contract: log.address, tokens: many.tokens, isRange };
   } catch (fault) {
     if (fault instanceof AbiFault) return null;

@@ -1,5 +1,5 @@
 import {
-  type AskNode,
+  type CallNode,
   type CallResult,
   type ChainBlock,
   type ChainLog,
@@ -45,7 +45,7 @@ const toHex = (number: number) => `0x${number.toString(16)}`;
  * Creates calls to one node, each in its own request. The answer may be an error, whose text may quote the URL.
  * @throws NodeFault when there is no answer
  */
-export function createRpcQuestions({
+export function createRpcClient({
   url,
   timeoutMs = TIMEOUT_MS,
   fetch: ask = fetch,
@@ -86,30 +86,30 @@ export function createRpcBatches({
 
 class RpcNode implements ChainNode {
   readonly name: string;
-  private readonly question: (call: RpcCall) => Promise<RpcAnswer>;
+  private readonly client: (call: RpcCall) => Promise<RpcAnswer>;
   private readonly batches: BatchSender;
   private readonly contracts: BatchSender;
 
   constructor({ name, url, timeoutMs = TIMEOUT_MS, fetch: ask = fetch }: RpcNodeOptions) {
     this.name = name;
-    this.question = createRpcQuestions({ url, timeoutMs, fetch: ask });
+    this.client = createRpcClient({ url, timeoutMs, fetch: ask });
     this.batches = new BatchSender(createTransport({ url, timeoutMs, fetch: ask }));
     const callsTimeoutMs = Math.min(timeoutMs, CALLS_TIMEOUT_MS);
     const ofContracts = { timeoutMs: callsTimeoutMs, answerBytesMax: CALLS_ANSWER_BYTES_MAX };
     this.contracts = new BatchSender(createTransport({ url, fetch: ask, ...ofContracts }));
   }
 
-  private async ask(call: RpcCall): Promise<unknown> {
-    return resultOf(await this.question(call));
+  private async request(call: RpcCall): Promise<unknown> {
+    return resultOf(await this.client(call));
   }
 
   async chainId() {
-    return parseQuantity(await this.ask({ method: 'eth_chainId', params: [] }), 'number of a chain');
+    return parseQuantity(await this.request({ method: 'eth_chainId', params: [] }), 'number of a chain');
   }
 
   async block(at: 'latest' | 'finalized' | number) {
     const tag = typeof at === 'number' ? toHex(at) : at;
-    const block = parseBlock(await this.ask({ method: 'eth_getBlockByNumber', params: [tag, false] }));
+    const block = parseBlock(await this.request({ method: 'eth_getBlockByNumber', params: [tag, false] }));
     if (block !== null && typeof at === 'number' && block.number !== at)
       throw new NodeFault('inconsistent', `asked for block ${at} it gave ${block.number}`);
     return block;
@@ -122,21 +122,21 @@ class RpcNode implements ChainNode {
   }
 
   async blocksAt(numbers: readonly number[]) {
-    const answers = await this.batches.askMany(
+    const answers = await this.batches.callMany(
       numbers.map((number) => ({ method: 'eth_getBlockByNumber', params: [toHex(number), false] })),
     );
     return answers.map((answer) => parseBlock(resultOf(answer)));
   }
 
   async logsOf(blockHash: string) {
-    return parseLogs(await this.ask({ method: 'eth_getLogs', params: [{ blockHash }] }));
+    return parseLogs(await this.request({ method: 'eth_getLogs', params: [{ blockHash }] }));
   }
 
   async logsByReceipts(blockHash: string) {
-    const block = await this.ask({ method: 'eth_getBlockByHash', params: [blockHash, false] });
+    const block = await this.request({ method: 'eth_getBlockByHash', params: [blockHash, false] });
     const transactions = parseTransactions(block, blockHash);
     try {
-      const receipts = await this.ask({ method: 'eth_getBlockReceipts', params: [blockHash] });
+      const receipts = await this.request({ method: 'eth_getBlockReceipts', params: [blockHash] });
       return parseReceipts(receipts, { blockHash, transactions });
     } catch (fault) {
       // Not every node supports this call, and one that does may refuse such a long answer.
@@ -160,21 +160,21 @@ class RpcNode implements ChainNode {
   private async receiptsOf(transactions: readonly string[]): Promise<unknown[]> {
     const calls = transactions.map((hash) => ({ method: 'eth_getTransactionReceipt', params: [hash] }));
     try {
-      return (await this.batches.askMany(calls)).map(resultOf);
+      return (await this.batches.callMany(calls)).map(resultOf);
     } catch (fault) {
       if (!(fault instanceof NodeFault && (fault.kind === 'too-much' || fault.kind === 'late'))) throw fault;
-      return (await this.batches.askEach(calls)).map(resultOf);
+      return (await this.batches.callEach(calls)).map(resultOf);
     }
   }
 
   async logsIn(from: number, to: number) {
     const filter = { fromBlock: toHex(from), toBlock: toHex(to) };
-    return parseLogs(await this.ask({ method: 'eth_getLogs', params: [filter] }));
+    return parseLogs(await this.request({ method: 'eth_getLogs', params: [filter] }));
   }
 
   async calls(calls: Parameters<ChainNode['calls']>[0]) {
     const gas = toHex(CALL_GAS);
-    const answers = await this.contracts.askMany(
+    const answers = await this.contracts.callMany(
       calls.map((call) => ({ method: 'eth_call', params: [{ ...call, gas }, 'latest'] })),
     );
     return answers.map(toCallResult);
@@ -192,11 +192,11 @@ export function createRpcNode(options: RpcNodeOptions): ChainNode {
 }
 
 /** Creates the function for calls that `ChainNode` lacks. Calls without an answer are repeated. */
-export function createAskNode({
+export function createCallNode({
   url,
   timeoutMs = TIMEOUT_MS,
   fetch: ask = fetch,
-}: Omit<RpcNodeOptions, 'name'>): AskNode {
+}: Omit<RpcNodeOptions, 'name'>): CallNode {
   const send = createTransport({ url, timeoutMs, fetch: ask });
   let lastId = 0;
   return async (call) => resultOf(parseAnswer(await send({ jsonrpc: '2.0', id: ++lastId, ...call })).answer);
@@ -237,24 +237,24 @@ class BatchSender {
   }
 
   /** @returns an answer for each call, in their order */
-  async askMany(calls: readonly RpcCall[]): Promise<RpcAnswer[]> {
+  async callMany(calls: readonly RpcCall[]): Promise<RpcAnswer[]> {
     const answers: RpcAnswer[] = [];
     for (let from = 0; from < calls.length; from += BATCH_MAX) {
       const some = calls.slice(from, from + BATCH_MAX);
-      for (const each of await (this.takesBatches && some.length > 1 ? this.askBatch(some) : this.askEach(some)))
+      for (const each of await (this.takesBatches && some.length > 1 ? this.callBatch(some) : this.callEach(some)))
         answers.push(each);
     }
     return answers;
   }
 
   /** Like `askMany`, each call in its own request. */
-  async askEach(calls: readonly RpcCall[]): Promise<RpcAnswer[]> {
+  async callEach(calls: readonly RpcCall[]): Promise<RpcAnswer[]> {
     const answers: RpcAnswer[] = [];
     for (const call of calls) answers.push(parseAnswer(await this.send(this.toRequest(call))).answer);
     return answers;
   }
 
-  private async askBatch(calls: readonly RpcCall[]): Promise<RpcAnswer[]> {
+  private async callBatch(calls: readonly RpcCall[]): Promise<RpcAnswer[]> {
     const requests = calls.map((call) => this.toRequest(call));
     const body = await this.sendBatch(requests);
     const refusal = body === null ? null : refusalIn(body);
@@ -262,7 +262,7 @@ class BatchSender {
     if (refusal?.kind === 'busy') throw refusal;
     if (body !== null && refusal === null) return toAnswersOf(requests, body as readonly unknown[]);
     this.takesBatches = false;
-    return this.askEach(calls);
+    return this.callEach(calls);
   }
 
   /** @returns null when the node refuses the request because of its size */
@@ -408,7 +408,7 @@ const parseBytes = (value: unknown): string => hex(value, null, 'answer of a con
  * Kinds of faults by the text of the message, because nodes use error codes differently. The first match counts: a
  * refusal of a range often names blocks that are "not available" too, and must still lead to a smaller range.
  */
-const WORDS: readonly (readonly [RegExp, NodeFaultKind])[] = [
+const FAULT_PATTERNS: readonly (readonly [RegExp, NodeFaultKind])[] = [
   [/\brate|too many requests|per second|credits|capacity|throttl|daily/i, 'busy'],
   [
     /block range|ranges? over|range (is )?too|too many|more than|limited to|response size|exceed|too (large|big|wide)|timed? ?out|max(imum)? .*(range|results|blocks|logs)/i,
@@ -427,7 +427,7 @@ function isMaybeContractFault(error: RpcError): boolean {
 
 /** Only the kind is kept: the message of a node may quote its URL. */
 function toFault({ code, message }: RpcError): NodeFault {
-  const [, kind = 'unreachable'] = WORDS.find(([pattern]) => pattern.test(message)) ?? [];
+  const [, kind = 'unreachable'] = FAULT_PATTERNS.find(([pattern]) => pattern.test(message)) ?? [];
   return new NodeFault(kind, `it answered with JSON-RPC error ${Number.isFinite(code) ? code : ''} (${kind})`);
 }
 

@@ -1,6 +1,6 @@
 import type { Gap } from '../cursor.ts';
 import type { ActivityRow } from '../rows.ts';
-import type { ActivityFilters, PageQuestion } from '../store.ts';
+import type { ActivityFilters, PageQuery } from '../store.ts';
 import { passesFilters } from '../store.ts';
 
 /** Sort key of the feed without the code under test. It is right only for the ids of these tests. */
@@ -16,7 +16,7 @@ export function naiveFeed(versions: readonly ActivityRow[], horizon: number, fil
 }
 
 /** The rows of a page, found by a scan of everything. */
-export function naivePage(versions: readonly ActivityRow[], question: PageQuestion): ActivityRow[] {
+export function naivePage(versions: readonly ActivityRow[], question: PageQuery): ActivityRow[] {
   const { gap, direction, limit, horizon, filters } = question;
   const feed = naiveFeed(versions, horizon, filters);
   const isBefore = (row: ActivityRow) => (gap.side === 'before' ? keyOf(row) < keyOf(gap) : keyOf(row) <= keyOf(gap));

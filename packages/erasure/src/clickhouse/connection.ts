@@ -58,14 +58,14 @@ export function openConnection(target: ClickHouseTarget): Connection {
   };
 }
 
-interface StreamedQuestion {
+interface StreamedQuery {
   readonly query: string;
   readonly params?: Record<string, unknown>;
   readonly signal?: AbortSignal;
   readonly call: <T>(work: () => Promise<T>) => Promise<T>;
 }
 
-async function* streamRows<T>(client: ClickHouseClient, question: StreamedQuestion): AsyncGenerator<T> {
+async function* streamRows<T>(client: ClickHouseClient, question: StreamedQuery): AsyncGenerator<T> {
   const { query, params: query_params = {}, signal: abort_signal, call } = question;
   const settings = { clickhouse_settings: READING, query_params, ...(abort_signal && { abort_signal }) };
   const result = await call(() => client.query({ query, format: 'JSONEachRow', ...settings }));

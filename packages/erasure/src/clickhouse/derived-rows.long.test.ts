@@ -1,6 +1,6 @@
 import { until } from '@playline/testkit';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
-import { DERIVED_TABLES } from '../places/derived.ts';
+import { DERIVED_TABLES } from '../stores/derived.ts';
 import { type ClickHouseHarness, openClickHouseHarness } from '../test/open-rows.ts';
 import { AFTER, BEFORE, createRowsOf, newBatch, newEnvironment, newKey, sweepAll, T } from '../test/people.ts';
 import { openErasureRows } from './erasure-rows.ts';

@@ -1,7 +1,7 @@
 import { StoreFault } from '@playline/stores';
 import { until } from '@playline/testkit';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { SWEPT_TABLES } from '../places/tables.ts';
+import { SWEPT_TABLES } from '../stores/tables.ts';
 import { type ClickHouseHarness, openClickHouseHarness } from '../test/open-rows.ts';
 import { createRowsOf, newBatch, newEnvironment, newKey, sweepAll, T } from '../test/people.ts';
 import { openErasureRows } from './erasure-rows.ts';

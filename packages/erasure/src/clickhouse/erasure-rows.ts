@@ -1,13 +1,13 @@
-import { pauseOrThrow, StoreFault, toStoreWords } from '@playline/stores';
+import { pauseOrThrow, StoreFault, toErrorSummary } from '@playline/stores';
 import type { ClickHouseSettings, ClickHouseTarget } from '@playline/stores/clickhouse';
-import { DERIVED_TABLES, differencesOf } from '../places/derived.ts';
-import type { DerivedTable, SweptTable } from '../places/place.ts';
-import { ERASED_TABLES, SWEPT_TABLES } from '../places/tables.ts';
 import type { ErasureRows, FoundRows } from '../rows.ts';
+import { DERIVED_TABLES, differencesOf } from '../stores/derived.ts';
+import type { DerivedTable, SweptTable } from '../stores/store.ts';
+import { ERASED_TABLES, SWEPT_TABLES } from '../stores/tables.ts';
 import { type Connection, INSERTING, openConnection } from './connection.ts';
-import { createPredicates, NOBODY, toIdText } from './predicates.ts';
-import { createQuestions, type FoundRow, toFound } from './questions.ts';
-import { assertTargets, dropTargets, putTargets, withCopy } from './targets.ts';
+import { createPredicates, NO_KEY, toIdText } from './predicates.ts';
+import { createErasureQueries, type FoundRow, toFound } from './queries.ts';
+import { assertTargets, dropTargets, putTargets, withTargetsCopy } from './targets.ts';
 
 export interface ErasureRowsOptions extends ClickHouseTarget {
   /** Most time for one change of one table; longer is a fault. */
@@ -38,7 +38,7 @@ export function openErasureRows(options: ErasureRowsOptions): ErasureRows {
     },
     findSurvivors: (batchId) => findEverywhere({ connection, batchId }, {}, findDerivedSurvivors),
     findOnDisk: (batchId) => findEverywhere({ connection, batchId }, ON_DISK, findDerivedOnDisk),
-    ...createQuestions(connection),
+    ...createErasureQueries(connection),
     awaitInserts: (signal) => awaitInserts(connection, signal),
     removeDeleted: (signal) => removeDeleted(engineUntil(signal)),
     countReplaced: (untilMs) => countReplaced(connection, untilMs),
@@ -142,7 +142,7 @@ async function sweepTable({ connection, wait }: Engine, table: SweptTable, batch
   }
   const carried = found.filter(({ as }) => as === 'carried').map(({ column }) => column);
   for (const { key, texts } of table.clearing.carried.filter((each) => carried.includes(each.key))) {
-    const blanks = [`${key} = ${NOBODY}`, ...texts.map((text) => `${text} = ''`)].join(', ');
+    const blanks = [`${key} = ${NO_KEY}`, ...texts.map((text) => `${text} = ''`)].join(', ');
     const change = `ALTER TABLE ${table.name} UPDATE ${blanks} WHERE ${falls(key)}`;
     await runMutation(connection, { table: table.name, statement: change, mark }, wait);
   }
@@ -214,7 +214,7 @@ const ofTargets = (batchId: Buffer) =>
  */
 async function sweepDerived({ connection, batchId }: Batch, wait: MutationWait): Promise<void> {
   await awaitInserts(connection, wait.signal);
-  await withCopy(connection, batchId, async (own) => {
+  await withTargetsCopy(connection, batchId, async (own) => {
     wait.signal?.throwIfAborted();
     try {
       await deleteDerived({ connection, batchId }, { ...wait, signal: undefined });
@@ -385,7 +385,7 @@ async function awaitEnd(
     const failed = unfinished.find(({ latest_fail_reason }) => latest_fail_reason !== '');
     if (failed !== undefined) {
       await takeBack(connection, mutation, unfinished);
-      throw faultOf(mutation, toStoreWords(failed.latest_fail_reason), 'MUTATION_FAILED');
+      throw faultOf(mutation, toErrorSummary(failed.latest_fail_reason), 'MUTATION_FAILED');
     }
     if (performance.now() > end) throw faultOf(mutation, `not done within ${deadlineMs} ms`, 'MUTATION_WAIT');
     await pauseOrThrow(pauseMs, signal);

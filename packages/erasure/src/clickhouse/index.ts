@@ -15,7 +15,7 @@ import type {
 } from '../records.ts';
 import { type Connection, openConnection } from './connection.ts';
 import { toIdText } from './predicates.ts';
-import { createShare } from './questions.ts';
+import { createShare } from './queries.ts';
 import {
   type FenceRow,
   type FoundLinkRow,
@@ -35,7 +35,7 @@ import {
   toReceiptRow,
   toRequestRow,
 } from './record-rows.ts';
-import { assertTargets, withLook } from './targets.ts';
+import { assertTargets, withSearchTargets } from './targets.ts';
 
 export { type ErasureRowsOptions, openErasureRows } from './erasure-rows.ts';
 
@@ -76,7 +76,7 @@ export function openErasureRecords(target: ClickHouseTarget): ErasureRecords {
     putFound: (requests: readonly ErasureRequest[]) =>
       connection.insert('erasure_requests', REQUEST_COLUMNS, { rows: requests.map(toRequestRow), where: NOT_BEGUN }),
     readOpenSince: (sinceMs, identities, onLink = () => {}) =>
-      withLook(connection, identities, async (look) => {
+      withSearchTargets(connection, identities, async (look) => {
         const requests = await readOpenSince(connection, sinceMs, look);
         return withReceipts(connection, await withLinks(connection, requests, onLink));
       }),
@@ -146,8 +146,8 @@ async function withLinks(
   const linksOf = new Map<string, FoundLink[]>();
   const share = createShare();
   const all = requests.map(({ erasureId }) => erasureId);
-  for (let start = 0; start < all.length; start += IDS_A_QUESTION_MAX) {
-    const ids = all.slice(start, start + IDS_A_QUESTION_MAX).map(toIdText);
+  for (let start = 0; start < all.length; start += IDS_A_QUERY_MAX) {
+    const ids = all.slice(start, start + IDS_A_QUERY_MAX).map(toIdText);
     const rows = connection.stream<FoundLinkRow>(
       `SELECT toString(erasure_id) AS erasure_id, lower(hex(link.1)) AS a, lower(hex(link.2)) AS b,
          toUnixTimestamp64Milli(link.3) AS received_ms, link.4 AS generation, link.5 AS offset,
@@ -196,13 +196,13 @@ async function readFinished(connection: Connection): Promise<ReadonlySet<string>
 }
 
 /** Ids are sent in the address of the query, which has room for about twenty thousand. */
-const IDS_A_QUESTION_MAX = 1_000;
+const IDS_A_QUERY_MAX = 1_000;
 const OF_IDS = 'erasure_id IN {ids: Array(UUID)}';
 
 async function readOfIds<T>(erasureIds: readonly Buffer[], read: (ids: string[]) => Promise<T[]>): Promise<T[]> {
   const found: T[] = [];
-  for (let start = 0; start < erasureIds.length; start += IDS_A_QUESTION_MAX)
-    for (const row of await read(erasureIds.slice(start, start + IDS_A_QUESTION_MAX).map(toIdText))) found.push(row);
+  for (let start = 0; start < erasureIds.length; start += IDS_A_QUERY_MAX)
+    for (const row of await read(erasureIds.slice(start, start + IDS_A_QUERY_MAX).map(toIdText))) found.push(row);
   return found;
 }
 

@@ -1,5 +1,5 @@
 import { toUuidText } from '@playline/contracts';
-import type { Sweep } from '../places/place.ts';
+import type { Sweep } from '../stores/store.ts';
 
 /** As the engine writes a UUID, in statements and in its list of mutations. */
 export function toIdText(id: Buffer): string {
@@ -7,7 +7,7 @@ export function toIdText(id: Buffer): string {
   return toUuidText(id);
 }
 
-export const NOBODY = "toFixedString('', 16)";
+export const NO_KEY = "toFixedString('', 16)";
 
 /**
  * Which rows of a table belong to a batch, as SQL conditions. They contain no key: they read `erasure_targets`.

@@ -1,8 +1,8 @@
 import { type SentColumn, StoreFault } from '@playline/stores';
-import { SWEPT_TABLES } from '../places/tables.ts';
 import type { NamedIdentity } from '../records.ts';
 import type { ErasureTarget } from '../rows.ts';
-import { newLook } from '../upkeep/batches.ts';
+import { SWEPT_TABLES } from '../stores/tables.ts';
+import { newSearchId } from '../upkeep/batches.ts';
 import { type Connection, INSERTING } from './connection.ts';
 import { toIdText } from './predicates.ts';
 
@@ -48,20 +48,24 @@ export async function assertTargets(connection: Connection, batchId: Buffer): Pr
 }
 
 /** Stores identities so that a query can refer to them, and removes them afterwards. */
-export function withLook<T>(
+export function withSearchTargets<T>(
   connection: Connection,
   identities: readonly NamedIdentity[],
   ask: (look: Buffer) => Promise<T>,
 ): Promise<T> {
   const targets = identities.map((identity) => ({ ...identity, cutoffMs: 0 }));
-  return withNewLook(connection, (look) => putTargets(connection, look, targets), ask);
+  return withTemporaryTargets(connection, (look) => putTargets(connection, look, targets), ask);
 }
 
 /**
  * Copies the targets of a batch into a look, which nobody else drops within six hours, and removes it afterwards.
  * @throws StoreFault when the batch has none
  */
-export function withCopy<T>(connection: Connection, batchId: Buffer, work: (look: Buffer) => Promise<T>): Promise<T> {
+export function withTargetsCopy<T>(
+  connection: Connection,
+  batchId: Buffer,
+  work: (look: Buffer) => Promise<T>,
+): Promise<T> {
   const copy = async (look: Buffer) => {
     await connection.run(
       `INSERT INTO erasure_targets (batch_id, environment_id, identity_key, cutoff_at)
@@ -71,15 +75,15 @@ export function withCopy<T>(connection: Connection, batchId: Buffer, work: (look
     );
     await assertTargets(connection, look);
   };
-  return withNewLook(connection, copy, work);
+  return withTemporaryTargets(connection, copy, work);
 }
 
-async function withNewLook<T>(
+async function withTemporaryTargets<T>(
   connection: Connection,
   put: (look: Buffer) => Promise<void>,
   work: (look: Buffer) => Promise<T>,
 ): Promise<T> {
-  const look = newLook(Date.now());
+  const look = newSearchId(Date.now());
   try {
     await put(look);
     return await work(look);

@@ -15,14 +15,14 @@ const TIME_BYTES = 6;
  * @param atMs epoch milliseconds
  * @returns 16 bytes
  */
-export function newLook(atMs: number): Buffer {
+export function newSearchId(atMs: number): Buffer {
   const time = Buffer.alloc(TIME_BYTES);
   time.writeUIntBE(Math.max(0, Math.trunc(atMs)), 0, TIME_BYTES);
   return Buffer.concat([TAG, time, randomBytes(16 - TAG.length - TIME_BYTES)]);
 }
 
 /** When a look was started, in epoch milliseconds; null for a batch that is being erased. */
-export function lookTimeOf(batchId: Buffer): number | null {
+export function searchTimeOf(batchId: Buffer): number | null {
   return batchId.subarray(0, TAG.length).equals(TAG) ? batchId.readUIntBE(TAG.length, TIME_BYTES) : null;
 }
 
@@ -47,7 +47,7 @@ export async function dropStaleBatches({ rows, wallClockMs, readWorkedOn }: Stal
   const workedOn = await readWorkedOn?.();
   const staleMs = wallClockMs() - STALE_AFTER_MS;
   const stale = batches.filter((batch) => {
-    const madeAtMs = lookTimeOf(batch);
+    const madeAtMs = searchTimeOf(batch);
     if (madeAtMs !== null) return madeAtMs < staleMs;
     return workedOn !== undefined && !workedOn.has(batch.toString('hex'));
   });
@@ -88,7 +88,7 @@ export class TargetBatches {
     const targets = this.#waiting;
     if (targets.length === 0) return;
     this.#waiting = [];
-    const id = newLook(this.#options.wallClockMs());
+    const id = newSearchId(this.#options.wallClockMs());
     // Remembered before it is put: a fault may come after some targets were written.
     this.#ids.push(id);
     await this.#options.rows.putTargets(id, targets);

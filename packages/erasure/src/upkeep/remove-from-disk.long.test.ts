@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { ERASED_TABLES } from '../places/tables.ts';
 import type { ErasureTarget } from '../rows.ts';
+import { ERASED_TABLES } from '../stores/tables.ts';
 import type { ClickHouseHarness } from '../test/open-rows.ts';
 import { AFTER, createRowsOf, newBatch, newEnvironment, newKey, sweepAll, T } from '../test/people.ts';
 import {

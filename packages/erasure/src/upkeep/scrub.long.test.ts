@@ -11,7 +11,7 @@ import {
   putErased,
   type UpkeepHarness,
 } from '../test/upkeep.ts';
-import { dropStaleBatches, lookTimeOf } from './batches.ts';
+import { dropStaleBatches, searchTimeOf } from './batches.ts';
 import type { Survivors } from './scrub.ts';
 import { scrub } from './scrub.ts';
 
@@ -120,7 +120,7 @@ describe.each(STORES)('a scrub of rows in %s', (_name, open: () => Promise<Upkee
     const putTargets = async (batch: Buffer, targets: readonly ErasureTarget[]) => {
       batches++;
       expect(targets.length).toBeLessThanOrEqual(3);
-      expect(lookTimeOf(batch)).toBe(NOW);
+      expect(searchTimeOf(batch)).toBe(NOW);
       await rows.putTargets(batch, targets);
     };
     const { fences, found } = await run({ targetsMax: 3, rows: { ...rows, putTargets } });

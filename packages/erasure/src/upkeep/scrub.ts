@@ -9,7 +9,7 @@ import { KnownKeys } from './verify-receipt.ts';
  * If more looks than this find something, it is a fault. Sweeps need three at most, because merges move rows; more
  * means that rows keep coming.
  */
-const LOOKS_MAX = 10;
+const PASSES_MAX = 10;
 
 export interface ScrubOptions extends Omit<TargetBatchesOptions, 'rows'> {
   readonly rows: Pick<ErasureRows, 'putTargets' | 'sweep' | 'findSurvivors' | 'readBatches' | 'dropTargets'>;
@@ -96,8 +96,8 @@ async function scrubBatch({ rows, signal, onSurvivors }: ScrubOptions, batches: 
     if (look === 1) found = survivors;
     if (survivors.length === 0) return { found, swept };
     onSurvivors?.(survivors, look);
-    if (look === LOOKS_MAX)
-      throw new StoreFault(`rows of erased people come as fast as they are swept: ${LOOKS_MAX} looks found some`, {
+    if (look === PASSES_MAX)
+      throw new StoreFault(`rows of erased people come as fast as they are swept: ${PASSES_MAX} looks found some`, {
         kind: 'passing',
         code: 'SURVIVORS',
       });

@@ -47,10 +47,7 @@ describe.each(STORES)('the check of a receipt against %s', (_name, open: () => P
 
   const verify = async (id: Buffer, over: Partial<Parameters<typeof verifyReceipt>[0]> = {}) => {
     const { harness, records } = upkeep;
-    const verified = await verifyReceipt(
-      { rows: harness.rows, records, wallClockMs, isDiskLookedAt: false, ...over },
-      id,
-    );
+    const verified = await verifyReceipt({ rows: harness.rows, records, wallClockMs, checkDisk: false, ...over }, id);
     expect(await harness.rows.readBatches()).toEqual([]);
     return verified as Verification;
   };
@@ -70,7 +67,7 @@ describe.each(STORES)('the check of a receipt against %s', (_name, open: () => P
     const left = { ...NOTHING, 'redis.i': 0, 'redis.c': 0 };
     expect(verified).toMatchObject({ identities: 2, hash: 'matches', laterErasures: [], left, onDisk: null });
     expect(isVerified(verified)).toBe(true);
-    expect((await verify(id)).left).toEqual(NOTHING);
+    expect((await verify(id)).remaining).toEqual(NOTHING);
     expect(await verify(newKey())).toBeNull();
   });
 
@@ -83,7 +80,7 @@ describe.each(STORES)('the check of a receipt against %s', (_name, open: () => P
     await upkeep.harness.add('events', event({ name: 'shared', identity_key: newKey(), anonymous_key: other }));
     await upkeep.harness.add('identity_links', link({ name: 'link', a_key: other }));
     const verified = await verify(id);
-    expect(verified.left).toEqual({ ...NOTHING, 'clickhouse.events': 2, 'clickhouse.identity_links': 1 });
+    expect(verified.remaining).toEqual({ ...NOTHING, 'clickhouse.events': 2, 'clickhouse.identity_links': 1 });
     expect(isVerified(verified)).toBe(false);
   });
 
@@ -97,7 +94,7 @@ describe.each(STORES)('the check of a receipt against %s', (_name, open: () => P
       [back, AFTER],
     ];
     const verified = await verify(id, { people: createPeople({ linked: both, chose: both }) });
-    expect(verified.left).toEqual({ ...NOTHING, 'redis.i': 1, 'redis.c': 1 });
+    expect(verified.remaining).toEqual({ ...NOTHING, 'redis.i': 1, 'redis.c': 1 });
     expect(isVerified(verified)).toBe(false);
     const returned: [Buffer, number][] = [[back, AFTER]];
     expect(isVerified(await verify(id, { people: createPeople({ linked: returned, chose: returned }) }))).toBe(true);
@@ -124,14 +121,14 @@ describe.each(STORES)('the check of a receipt against %s', (_name, open: () => P
     await sweepAll(upkeep.harness.rows, batch);
     await upkeep.harness.rows.dropTargets(batch);
     const id = await putErased(upkeep.records, { environmentId, keys: [key] });
-    const verified = await verify(id, { isDiskLookedAt: true });
+    const verified = await verify(id, { checkDisk: true });
     expect(verified).toMatchObject({ left: NOTHING, onDisk: { ...NOTHING, 'clickhouse.events': 1 } });
     expect(isVerified(verified)).toBe(true);
     await upkeep.records.putReceipts([{ ...verified.receipt, physicallyErasedAt: T + 20_000 }]);
-    expect(isVerified(await verify(id, { isDiskLookedAt: true }))).toBe(false);
+    expect(isVerified(await verify(id, { checkDisk: true }))).toBe(false);
     expect(isVerified(await verify(id))).toBe(true);
     await upkeep.harness.rows.removeDeleted();
-    const clean = await verify(id, { isDiskLookedAt: true });
+    const clean = await verify(id, { checkDisk: true });
     expect(clean.onDisk).toEqual(NOTHING);
     expect(isVerified(clean)).toBe(true);
   });
@@ -156,7 +153,7 @@ describe.each(STORES)('the check of a receipt against %s', (_name, open: () => P
     await upkeep.harness.add('events', createRowsOf(environmentId).event({ name: 'between', ...between }));
     const verified = await verify(id, { records: folded(keys, id) });
     expect(verified).toMatchObject({ identities: 2, hash: 'matches', laterErasures: [later] });
-    expect(verified.left['clickhouse.events']).toBe(1);
+    expect(verified.remaining['clickhouse.events']).toBe(1);
   });
 
   it('knows the keys of requests that were done together by the fences of the one that bear them', async () => {
@@ -167,7 +164,7 @@ describe.each(STORES)('the check of a receipt against %s', (_name, open: () => P
     await upkeep.harness.add('events', createRowsOf(environmentId).event({ name: 'left', identity_key: keys[2] }));
     const verified = await verify(id, { records: folded(keys, id) });
     expect(verified).toMatchObject({ identities: 3, hash: 'matches', laterErasures: [twin] });
-    expect(verified.left['clickhouse.events']).toBe(1);
+    expect(verified.remaining['clickhouse.events']).toBe(1);
   });
 
   it('says that a hash cannot be checked of which a later erasure has taken keys over, and does not pass', async () => {

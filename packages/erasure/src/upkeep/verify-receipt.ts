@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto';
 import { StoreFault } from '@playline/stores';
-import { ERASED_TABLES } from '../places/tables.ts';
 import type { ErasureReceipt, ErasureRecords, ErasureRequest } from '../records.ts';
 import type { ErasureRows, FoundRows } from '../rows.ts';
+import { ERASED_TABLES } from '../stores/tables.ts';
 import { type TargetBatchesOptions, withTargets } from './batches.ts';
 
 /** What a look into the store of people needs of it. */
@@ -24,7 +24,7 @@ export interface VerificationOptions extends Omit<TargetBatchesOptions, 'rows'> 
   /** Without it the store of people is not looked into, and its places are not in the answer. */
   readonly people?: ErasedPeople;
   /** Whether to look for deleted rows in files too. */
-  readonly isDiskLookedAt: boolean;
+  readonly checkDisk: boolean;
 }
 
 /** Counts by store and place, as `clickhouse.events`; every place that was looked at, also with zero. */
@@ -39,16 +39,16 @@ export interface Verification {
   /** Ids of later erasures that have taken over fences of this one: why keys may be missing. */
   readonly laterErasures: readonly Buffer[];
   /** What is left of the erased: rows, links or consents not later than the cut-off. */
-  readonly left: Counts;
+  readonly remaining: Counts;
   /** Rows that stand in files, deleted ones included; null when nobody looked. */
   readonly onDisk: Counts | null;
 }
 
 /** Whether everybody of the receipt was looked for and nothing was found; files count once the receipt says that they are clean. */
-export function isVerified({ receipt, hash, left, onDisk }: Verification): boolean {
+export function isVerified({ receipt, hash, remaining, onDisk }: Verification): boolean {
   const isNothing = (counts: Counts) => Object.values(counts).every((count) => count === 0);
   const isDiskDue = receipt.physicallyErasedAt !== null && onDisk !== null;
-  return hash === 'matches' && isNothing(left) && (!isDiskDue || isNothing(onDisk));
+  return hash === 'matches' && isNothing(remaining) && (!isDiskDue || isNothing(onDisk));
 }
 
 /**
@@ -79,10 +79,13 @@ export async function verifyReceipt(options: VerificationOptions, erasureId: Buf
       for (const batch of batches.ids) for (const each of await find(batch)) found.push(each);
       return toRowCounts(found);
     };
-    const left = { ...(await look(rows.findSurvivors)), ...(people && (await countPeople(people, receipt, keys))) };
-    const onDisk = options.isDiskLookedAt ? await look(rows.findOnDisk) : null;
+    const remaining = {
+      ...(await look(rows.findSurvivors)),
+      ...(people && (await countPeople(people, receipt, keys))),
+    };
+    const onDisk = options.checkDisk ? await look(rows.findOnDisk) : null;
     const shared = { receipt, identities: keys.length, hash: known.compare(receipt) };
-    return { ...shared, laterErasures, left, onDisk };
+    return { ...shared, laterErasures, remaining, onDisk };
   });
 }
 

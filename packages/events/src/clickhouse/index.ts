@@ -9,7 +9,7 @@ import {
 } from '@playline/stores/clickhouse';
 import { EVENT_TABLE_COLUMNS } from '../columns.ts';
 import { type ColumnValue, createColumnReader } from '../row/row-columns.ts';
-import type { EventStore, EventTable, OffsetTable, StoredQuestion } from '../store.ts';
+import type { EventStore, EventTable, OffsetTable, StoredRowsQuery } from '../store.ts';
 
 /** Opens the store; connects with the first call. */
 export function openEventStore(target: ClickHouseTarget): EventStore {
@@ -45,10 +45,10 @@ function insertStatement(table: EventTable): string {
   return statement;
 }
 
-async function readOffsets(store: ClickHouse, table: OffsetTable, asked: StoredQuestion): Promise<Set<number>> {
-  const places = await store.read<StoredPlace>(storedOffsetsQuery(table, asked));
+async function readOffsets(store: ClickHouse, table: OffsetTable, asked: StoredRowsQuery): Promise<Set<number>> {
+  const places = await store.read<StoredRowId>(storedOffsetsQuery(table, asked));
   const stored = toStoredOffsets(table, asked, places);
-  if (table === 'events' && stored.size > 0) await store.call(() => deriveAgain(store.client, asked.rows));
+  if (table === 'events' && stored.size > 0) await store.call(() => rebuildDerived(store.client, asked.rows));
   return stored;
 }
 
@@ -78,7 +78,7 @@ const DERIVED = [
  * that was delayed for weeks must not make it read every day in between.
  * @param rows RowBinary of `events`, at least one
  */
-async function deriveAgain(client: ClickHouseClient, rows: readonly Buffer[]): Promise<void> {
+async function rebuildDerived(client: ClickHouseClient, rows: readonly Buffer[]): Promise<void> {
   const read = createColumnReader('events', ['environment_id', 'event_name', 'event_time', 'identity_key']);
   const places = new Set(
     rows.map((row) => {
@@ -113,7 +113,7 @@ interface Bounds {
  * The column that tells two records at the same offset apart, besides the time of receipt. In RowBinary an id is its
  * bytes.
  */
-const TOLD_BY: Record<OffsetTable, { readonly column: string; readonly hex: string }> = {
+const ID_COLUMNS: Record<OffsetTable, { readonly column: string; readonly hex: string }> = {
   events: { column: 'message_id', hex: "hex(formatRow('RowBinary', message_id))" },
   identity_links: { column: 'message_id', hex: "hex(formatRow('RowBinary', message_id))" },
   consent_log: { column: 'identity_key', hex: 'hex(identity_key)' },
@@ -159,7 +159,7 @@ function spanOf(table: OffsetTable, column: string, rows: readonly Buffer[]): st
  * The query for the offsets of a range that have a row. No index contains partition and offset, so the keys and times
  * of the rows say where to look. What is read grows with the days and keys of the block, not with the table.
  */
-export function storedOffsetsQuery(table: OffsetTable, { partition, start, end, rows }: StoredQuestion): string {
+export function storedOffsetsQuery(table: OffsetTable, { partition, start, end, rows }: StoredRowsQuery): string {
   const { key, span } = BOUNDS[table];
   const read = createColumnReader(
     table,
@@ -181,11 +181,11 @@ export function storedOffsetsQuery(table: OffsetTable, { partition, start, end, 
     `(${key.map(({ expression }) => expression).join(', ')}) IN (${[...keys].map((each) => `(${each})`).join(', ')})`,
   ];
   const columns = 'toString(kafka_offset) AS place, toString(toUnixTimestamp64Milli(received_at)) AS received';
-  return `SELECT DISTINCT ${columns}, ${TOLD_BY[table].hex} AS told FROM ${table} WHERE ${conditions.join(' AND ')}`;
+  return `SELECT DISTINCT ${columns}, ${ID_COLUMNS[table].hex} AS told FROM ${table} WHERE ${conditions.join(' AND ')}`;
 }
 
 /** A row of the answer: offset, time of receipt in epoch milliseconds, and the hex of the column in `TOLD_BY`. */
-export interface StoredPlace {
+export interface StoredRowId {
   readonly place: string;
   readonly received: string;
   readonly told: string;
@@ -194,7 +194,7 @@ export interface StoredPlace {
 /** The offset is the last column of every table. */
 const OFFSET_BYTES = 8;
 
-const nameOf = ({ place, received, told }: StoredPlace) => `${place} ${received} ${told}`;
+const nameOf = ({ place, received, told }: StoredRowId) => `${place} ${received} ${told}`;
 const toHex = (value: ColumnValue | undefined) =>
   (Buffer.isBuffer(value) ? value : Buffer.from(String(value))).toString('hex').toUpperCase();
 
@@ -206,10 +206,10 @@ const toHex = (value: ColumnValue | undefined) =>
  */
 export function toStoredOffsets(
   table: OffsetTable,
-  { rows }: StoredQuestion,
-  found: readonly StoredPlace[],
+  { rows }: StoredRowsQuery,
+  found: readonly StoredRowId[],
 ): Set<number> {
-  const read = createColumnReader(table, ['received_at', TOLD_BY[table].column]);
+  const read = createColumnReader(table, ['received_at', ID_COLUMNS[table].column]);
   const asked = rows.map((row) => {
     const [received, told] = read(row);
     const place = String(row.readBigUInt64LE(row.length - OFFSET_BYTES));

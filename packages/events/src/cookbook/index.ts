@@ -32,7 +32,7 @@ export interface Recipe {
 /** One parameter, or several that belong together. */
 export interface RecipeParameters {
   readonly names: readonly string[];
-  readonly words: string;
+  readonly description: string;
 }
 
 const COMMENT = /^-- ?/;
@@ -74,5 +74,5 @@ const toOneLine = (part: string): string => part.replaceAll('\n', ' ');
 
 function toParameters(line: string): RecipeParameters {
   const [names = '', words = ''] = line.split(/ {2,}/);
-  return { names: names.split(', '), words };
+  return { names: names.split(', '), description: words };
 }

@@ -18,7 +18,7 @@ describe('a recipe of the cookbook', () => {
     expect(about.join(' ').length).toBeGreaterThan(80);
     expect(cost).toMatch(/^\w.{20,}\.$/);
     expect(parameters[0]?.names).toEqual(['environment']);
-    for (const { words } of parameters) expect(words).toMatch(/^\S.{5,}$/);
+    for (const { description: words } of parameters) expect(words).toMatch(/^\S.{5,}$/);
     expect(commands.map((command) => command.split(' ')[0])).toEqual(['curl', 'clickhouse-client']);
     for (const command of commands) expect(command).toMatch(new RegExp(`[@ ]${file.replace('.', '[.]')}$`));
     expect(query).toMatch(/^(WITH|SELECT)\b/);

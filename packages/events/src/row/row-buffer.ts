@@ -68,7 +68,7 @@ export class RowBuffer {
  * Turns the sixteen bytes at `at` into a UUID in ClickHouse's format: two 64-bit numbers, the high half first, each in
  * little-endian order. So the bytes of each half are reversed.
  */
-export function turnUuid(target: Buffer, at: number): void {
+export function swapUuidBytes(target: Buffer, at: number): void {
   for (let half = at; half <= at + 8; half += 8) {
     for (let index = 0; index < 4; index++) {
       const byte = target[half + index]!;

@@ -44,7 +44,7 @@ function readersOf(table: EventTable, last: number): ((cursor: Cursor) => Column
 }
 
 /** Position of a column in a row. That of a string includes its length prefix. */
-export interface ColumnPlace {
+export interface ColumnRange {
   readonly start: number;
   readonly end: number;
 }
@@ -52,7 +52,7 @@ export interface ColumnPlace {
 /**
  * Creates a function that finds a column of a RowBinary row. It walks the row. @throws Error as `createColumnReader`
  */
-export function createColumnFinder(table: EventTable, name: string): (row: Buffer) => ColumnPlace {
+export function createColumnFinder(table: EventTable, name: string): (row: Buffer) => ColumnRange {
   const place = EVENT_TABLE_COLUMNS[table].findIndex((column) => column.name === name);
   if (place === -1) throw new Error(`${table} has no ${name}`);
   const readers = readersOf(table, place);

@@ -2,7 +2,7 @@ import { FRAME_BYTES, IDENTITY_KEY_BYTES, ZERO_KEY } from '@playline/contracts';
 import type { FieldKind } from '../columns.ts';
 import { AvroCursor, refuse } from './avro-cursor.ts';
 import type { RowPlan } from './plan.ts';
-import { type RowBuffer, TIME_MS_MAX, turnUuid, writeInt64, writeLength, writeUInt16 } from './row-buffer.ts';
+import { type RowBuffer, swapUuidBytes, TIME_MS_MAX, writeInt64, writeLength, writeUInt16 } from './row-buffer.ts';
 
 /** The key columns of a row, in table order: owner, anonymous, user, from, to. */
 const KEYS_PER_ROW = 5;
@@ -159,7 +159,7 @@ export class RowTranscoder {
         case 'uuid':
           at += 16;
           this.#flush(source, at);
-          turnUuid(this.#target, this.#write - 16);
+          swapUuidBytes(this.#target, this.#write - 16);
           break;
         case 'boolean':
           if (source[at]! > 1) refuse();
@@ -285,7 +285,7 @@ export class RowTranscoder {
         break;
       case 'uuid':
         this.#flush(source, start + 16);
-        turnUuid(this.#target, this.#write - 16);
+        swapUuidBytes(this.#target, this.#write - 16);
         break;
       case 'boolean':
         if (source[start]! > 1) refuse();

@@ -7,7 +7,7 @@ import { openHttpServer } from '../server.ts';
 
 export const LIMIT = 1024 * 1024;
 
-export interface World {
+export interface TestServer {
   url: string;
   port: number;
   faults: unknown[];
@@ -25,7 +25,7 @@ const SAME: Route = {
 };
 
 /** A server on a free port with one route of each kind; it closes after the test. */
-export async function open(bodyMaxMs = 10_000, headersMaxMs?: number): Promise<World> {
+export async function open(bodyMaxMs = 10_000, headersMaxMs?: number): Promise<TestServer> {
   const faults: unknown[] = [];
   const statuses: number[] = [];
   let reading = 0;

@@ -30,7 +30,7 @@ const KEYS = [...TEXTS, 'attributes'];
 const ATTRIBUTES_MAX = 1_000;
 
 /** Where metadata is in a body, and how strictly it is read. */
-export interface MetadataPlace {
+export interface MetadataLocation {
   /** Path of its object with a dot at the end, or ''. */
   readonly at: string;
   /** Whether every key must be present; its value may be null. */
@@ -38,7 +38,7 @@ export interface MetadataPlace {
 }
 
 /** Reads metadata of a token or a stack. Unknown members are ignored and not stored. */
-export function readMetadata(object: JsonObject, place: MetadataPlace, faults: BodyFaults): TokenMetadata {
+export function readMetadata(object: JsonObject, place: MetadataLocation, faults: BodyFaults): TokenMetadata {
   const { at, areKeysRequired } = place;
   if (areKeysRequired) requireKeys({ object, at }, KEYS, faults);
   const text = (name: string) => readText({ object, name, at }, faults);

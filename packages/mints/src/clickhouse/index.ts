@@ -18,7 +18,7 @@ import { foldAttempts, type MintState } from '../states.ts';
 import {
   comparePositions,
   type MetadataRow,
-  type MintPageQuestion,
+  type MintPageQuery,
   type MintReader,
   type MintRow,
   type MintWriter,
@@ -101,7 +101,7 @@ function createReadPage(connection: ClickHouse): MintReader['readPage'] {
 }
 
 /** Rows in ascending order. */
-async function readRows(connection: ClickHouse, question: MintPageQuestion): Promise<MintState[]> {
+async function readRows(connection: ClickHouse, question: MintPageQuery): Promise<MintState[]> {
   const { collection, owner, horizon, status, gap, direction, limit } = question;
   const isNext = direction === 'next';
   const isInclusive = (gap.side === 'before') === isNext;

@@ -6,7 +6,7 @@ import {
   type RedisConnection,
   runScript,
 } from '@playline/stores/redis';
-import { type Quotas, toQuotaStanding } from '../accept.ts';
+import { type Quotas, toQuotaStatus } from '../accept.ts';
 import type { MintScope } from '../asset.ts';
 import {
   type ClaimOutcome,
@@ -19,7 +19,7 @@ import {
 } from '../claims.ts';
 import type { MintState } from '../states.ts';
 import type { MintView } from '../view.ts';
-import { APPLY, CLAIM, CLEAN, COMPLETE, CONFIRM, LAPSE, READ, STANDING, TAKE } from './scripts.ts';
+import { APPLY, CLAIM, CLEAN, COMPLETE, CONFIRM, LAPSE, PROGRESS, READ, TAKE } from './scripts.ts';
 
 export interface RedisMints {
   readonly claims: MintClaims;
@@ -164,17 +164,18 @@ function createView({ run, redis }: Scripts, names: Names): MintView {
     return (await run(APPLY, [names.places, ...keys], [...place, KEPT_MS, ...limits, ...args])) === 1;
   };
   return {
-    standing: async () => {
-      const reply = await run(STANDING, [names.complete, names.places], []);
+    progress: async () => {
+      const reply = await run(PROGRESS, [names.complete, names.places], []);
       const [present, completeIn, places] = reply as [string, string | null, string[]];
       const pairs = inGroups(places, 2).map(([field = '', offset]) => [field, Number(offset)] as const);
-      return { run: present, completeIn, places: new Map(pairs) };
+      return { run: present, completeIn, offsets: new Map(pairs) };
     },
-    apply: ({ states, place, from }) => apply(states, [`${place.topic}/${place.partition}`, from ?? '', place.offset]),
+    apply: ({ states, to: place, from }) =>
+      apply(states, [`${place.topic}/${place.partition}`, from ?? '', place.offset]),
     restore: async (states) => {
       await apply(states, ['', '', '']);
     },
-    forgetPlaces: async () => {
+    forgetOffsets: async () => {
       await redis.del(names.complete, names.places);
     },
     complete: async (wanted) => {
@@ -190,7 +191,7 @@ function createQuotas({ run }: Scripts, names: Names): Quotas {
       const args = [Math.round(units * unitUs), Math.round(policy.burst * unitUs)];
       const reply = (await run(TAKE, [names.quota(policy.kind, projectId)], args)) as [string, string];
       const [backlogMs, lackMs] = reply.map((us) => Number(us) / US_PER_MS) as [number, number];
-      return toQuotaStanding(policy, backlogMs, lackMs);
+      return toQuotaStatus(policy, backlogMs, lackMs);
     },
   };
 }

@@ -204,7 +204,7 @@ local is_complete = redis.call('GET', KEYS[1]) == run and not is_known
 return {is_complete and 1 or 0, state}`;
 
 /** KEYS: mark of completeness, places. */
-export const STANDING = `${PRESENT_RUN}
+export const PROGRESS = `${PRESENT_RUN}
 return {run, redis.call('GET', KEYS[1]), redis.call('HGETALL', KEYS[2])}`;
 
 /**

@@ -13,7 +13,7 @@ export const COLLECTION = { chain: 'demo-chain', contractAddress: `0x${'c0'.repe
 export const SIGNERS: readonly string[] = ['51', '52'].map((byte) => `0x${byte.repeat(20)}`);
 
 /** What happens to the records that an order publishes. */
-export type Fate =
+export type PublishOutcome =
   /** Stored and acknowledged. */
   | 'stored'
   /** Stored, but the acknowledgement is lost. */
@@ -26,13 +26,20 @@ export type Fate =
   | 'dies first'
   | 'dies after';
 
-export const FATES: readonly Fate[] = ['stored', 'unheard', 'refused', 'late', 'dies first', 'dies after'];
+export const PUBLISH_OUTCOMES: readonly PublishOutcome[] = [
+  'stored',
+  'unheard',
+  'refused',
+  'late',
+  'dies first',
+  'dies after',
+];
 
 /** An order in the simulation. Variants of an asset differ by their token. */
 export interface WorldOrder {
   readonly assets: readonly { readonly referenceId: string; readonly variant: number }[];
   readonly signer: number;
-  readonly fate: Fate;
+  readonly outcome: PublishOutcome;
 }
 
 interface Attempt {
@@ -127,12 +134,12 @@ export function createMintWorld({ claims, view, quotas }: { claims: MintClaims; 
   const store = (records: readonly MintRequestRecord[]) => {
     for (const record of records) requests[SIGNERS.indexOf(`0x${record.signer.toString('hex')}`)]!.push(record);
   };
-  const isLogKnown = async () => {
-    const { places } = await view.standing();
+  const isLogApplied = async () => {
+    const { offsets: places } = await view.progress();
     // Nothing may be in flight: a claim lapses long after every producer has given up.
     return flying.length === 0 && requests.every((list, at) => places.get(`requests/${at}`) === list.length);
   };
-  const publish = (fate: Fate) => async (records: readonly MintRequestRecord[]) => {
+  const publish = (fate: PublishOutcome) => async (records: readonly MintRequestRecord[]) => {
     if (fate === 'late') flying.push(records);
     else if (fate === 'stored' || fate === 'unheard' || fate === 'dies after') store(records);
     if (fate !== 'stored') throw new Error(fate);
@@ -142,7 +149,7 @@ export function createMintWorld({ claims, view, quotas }: { claims: MintClaims; 
     answered,
     async order(order: WorldOrder): Promise<void> {
       const policy = { kind: 'mint', perSecond: 1_000_000, burst: 10_000_000 } as const;
-      const parts = { claims, quotas, policy, isLogKnown, lapseMs: -1, publish: publish(order.fate) };
+      const parts = { claims, quotas, policy, isLogApplied, lapseMs: -1, publish: publish(order.outcome) };
       const given = { collection: COLLECTION, projectId: PROJECT_ID, environmentId: 'e', traceId: '0'.repeat(32) };
       try {
         const requireSigner = async () => SIGNERS[order.signer]!;

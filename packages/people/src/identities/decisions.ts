@@ -155,7 +155,7 @@ export interface DecidedLink {
 }
 
 /** The result of a link, for people. An unknown word is returned unchanged. */
-export function wordsOfLink({ link, outcome, reason, movedCount }: DecidedLink): string {
+export function describeLink({ link, outcome, reason, movedCount }: DecidedLink): string {
   const moved = movedCount === 1 ? '1 identity' : `${movedCount} identities`;
   if (outcome === 'linked') return `the two became one person, ${moved} came under another person key`;
   if (outcome === 'unlinked') return `an operator split the two, and ${moved} became a person of their own`;

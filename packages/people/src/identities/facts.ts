@@ -12,7 +12,7 @@ export type LinkSource = Pick<
   'environmentId' | 'messageId' | 'anonymousId' | 'userId' | 'fromId' | 'toId' | 'eventTime' | 'receivedAt' | 'traceId'
 > & { type: string; identityType: string; fromType: string; toType: string };
 
-const NOBODY: IdentityLinkRecord['unlink'] = [];
+const NO_IDENTITY: IdentityLinkRecord['unlink'] = [];
 
 /** Kind of an id that came with this type; '' when it came without one. */
 export function toIdentityKind(type: string): IdentityKind {
@@ -34,7 +34,7 @@ function toFromKind({ fromType, fromId, anonymousId }: LinkSource): IdentityKind
  */
 export function toLinkFact(message: LinkSource): IdentityLinkRecord | null {
   const { environmentId, messageId, eventTime, receivedAt, traceId } = message;
-  const origin = { environmentId, messageId, eventTime, receivedAt, traceId, unlink: NOBODY };
+  const origin = { environmentId, messageId, eventTime, receivedAt, traceId, unlink: NO_IDENTITY };
   if (message.type === 'alias')
     return {
       ...origin,
@@ -90,7 +90,7 @@ const RULING = /^ruling (allow|block) (\w+) ([0-9a-f]{32})$/;
 export function toRulingFact({ verdict, key, kind }: Ruling, parts: Omit<UnlinkParts, 'unlink'>): IdentityLinkRecord {
   const text = `ruling ${verdict} ${kind} ${key.toString('hex')}`;
   const sides = { fromKind: 'custom', fromId: text, toKind: 'custom', toId: text } as const;
-  return { ...parts, link: 'alias', ...sides, eventTime: parts.receivedAt, unlink: NOBODY };
+  return { ...parts, link: 'alias', ...sides, eventTime: parts.receivedAt, unlink: NO_IDENTITY };
 }
 
 /** The ruling of a fact; null of any other fact. */

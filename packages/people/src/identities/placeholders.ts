@@ -3,30 +3,30 @@ import { hash } from 'node:crypto';
 // Values that clients send when they have no id: each of them would join strangers into one person. A value is found by
 // its shape where it has one, and otherwise by the words it consists of.
 
-const wordsOf = (text: string): string[] => text.split(/\s+/).filter(Boolean);
+const wordSet = (text: string): string[] => text.split(/\s+/).filter(Boolean);
 
 /** Words for "no value". Alone they are placeholders, and so is any sequence of them. */
-const NOTHING = wordsOf(`
+const NOTHING = wordSet(`
   null nil none nan undefined undef void empty blank missing unset unspecified unavailable unidentified unregistered
   unknown unauthenticated anonymous guest default n/a na notset notavailable notauthenticated notloggedin loggedout
   notfound notapplicable noid nouser novalue nodata nullptr invalid true false inf infinity placeholder changeme tbd todo xxx
 `).flatMap((word) => [word, word.replaceAll(/[^a-z]/g, '')]);
 /** Names of fields and types. Sent as a value, they are a literal that nobody replaced. */
-const FIELDS = wordsOf(`
+const FIELDS = wordSet(`
   id uid uuid guid udid imei idfa idfv gaid aaid email username userid playerid accountid customerid deviceid
   anonymousid anonid distinctid sessionid clientid visitorid profileid memberid externalid installid advertisingid
   instanceid personid gamerid passportid steamid epicid googleid appleid discordid emailaddress
   string integer boolean
 `);
 /** Words that say nothing by themselves, but next to one of the others: `unknown_user`, `your user id`, `not set`. */
-const FILLERS = wordsOf(`
+const FILLERS = wordSet(`
   anon user player account customer device client visitor session profile member external install installation advertising
   distinct instance person gamer passport steam epic google apple discord custom value name address your my the here insert
   enter replace not is available set authenticated found applicable optional
 `);
 
 /** Device identifiers that many devices share: emulators, factory defaults, examples of documentation. */
-const DEVICE_CONSTANTS = wordsOf(`
+const DEVICE_CONSTANTS = wordSet(`
   9774d56d682e549c dead00beef 0123456789abcdef 1234567890abcdef 02:00:00:00:00:00 004999010640000 358240051111110
   012345678912345 123456789012345 deadbeef deadbeef-dead-beef-dead-beefdeadbeef 12345678-1234-1234-1234-123456789012
   12345678-1234-1234-1234-123456789abc 12345678-1234-5678-1234-567812345678
@@ -45,7 +45,7 @@ const NEUTRAL = new Set(FILLERS);
 
 /** Syntax of templates and formats that were sent instead of their result. */
 // biome-ignore lint/suspicious/noTemplateCurlyInString: templates that nobody filled in
-const TEMPLATES = wordsOf('${ } {{ }} <% %> $( ) #{ } %{ } [[ ]]');
+const TEMPLATES = wordSet('${ } {{ }} <% %> $( ) #{ } %{ } [[ ]]');
 const NAMED_FORMAT = /%\([^()]*\)[a-z]/;
 const FORMAT = /^(%[-+0-9.$]*l?[a-z@]|\$\d|\{\d\})$/;
 /** What languages print for an object or a function that was used as text. */
@@ -56,7 +56,7 @@ const ZEROS = /^[-+]?[0.,:_\s-]+$|^0x0+$/;
 const REPEATED = /^(?:([a-z])\1{2,}|(\d)\2{3,})$/;
 const PUNCTUATION = /^[-_.?*/\\!#~\s\u2010-\u2015]+$/;
 /** Ends of the domain in an e-mail address whose other parts are placeholders. */
-const DOMAINS = wordsOf('com net org io');
+const DOMAINS = wordSet('com net org io');
 const EMAIL = new RegExp(`^([^@]+)@([^@]+?)(?:\\.(?:${DOMAINS.join('|')}))?$`);
 /** A word in front of an id that is missing: `user-`. */
 const PREFIX_ALONE = /^([a-z]+)[-_:./#]+$/;
@@ -110,7 +110,7 @@ export function foldId(id: string): string {
 }
 
 /** The rule for every text. It takes some microseconds, so most ids are told apart by their bytes first. */
-function judge(id: string): boolean {
+function classify(id: string): boolean {
   const normalized = id.normalize('NFKC');
   if (normalized.length > TEXT_MAX) return false;
   const visible = normalized.replaceAll(INVISIBLE, '').trim().toLowerCase();
@@ -136,12 +136,12 @@ function isOfEmptyParts(text: string): boolean {
   const [, prefix = ''] = PREFIX_ALONE.exec(text) ?? [];
   if (NEUTRAL.has(prefix)) return true;
   const [, mailbox, domain] = EMAIL.exec(text) ?? [];
-  if (mailbox !== undefined && domain !== undefined) return isOfEmptyWords(mailbox) && isOfEmptyWords(domain);
-  return isOfEmptyWords(text);
+  if (mailbox !== undefined && domain !== undefined) return isEmptyPhrase(mailbox) && isEmptyPhrase(domain);
+  return isEmptyPhrase(text);
 }
 
 /** Whether every word of a text means nothing, and at least one says so: `undefined undefined`, `unknown_user`. */
-function isOfEmptyWords(text: string): boolean {
+function isEmptyPhrase(text: string): boolean {
   const words = text.split(/[^\p{L}\p{N}]+/u).filter(Boolean);
   return words.some((word) => MEANINGFUL.has(word)) && words.every((word) => MEANINGFUL.has(word) || NEUTRAL.has(word));
 }
@@ -158,7 +158,7 @@ function isEmptyJson(text: string): boolean {
 
 function isHollow(value: unknown): boolean {
   if (typeof value === 'object') return value === null || Object.values(value).every(isHollow);
-  return typeof value === 'string' ? judge(value) : value === 0 || typeof value === 'boolean';
+  return typeof value === 'string' ? classify(value) : value === 0 || typeof value === 'boolean';
 }
 
 // Nearly every id is told apart by a look at its bytes.
@@ -168,15 +168,15 @@ const FILTER_BITS = 2 ** 15;
 const FNV_PRIME = 0x01000193;
 const EMPTY_HASH = 0x11c9dc5;
 const mix = (hashed: number, byte: number): number => Math.imul(hashed ^ byte, FNV_PRIME);
-const placeOf = (hashed: number): number => (hashed ^ (hashed >>> 15)) & (FILTER_BITS - 1);
+const slotOf = (hashed: number): number => (hashed ^ (hashed >>> 15)) & (FILTER_BITS - 1);
 const ENTRIES = [...MEANINGFUL, ...NEUTRAL, ...CONSTANTS, ...DOMAINS].map((word) => Buffer.from(word));
 const PREFIX_BYTES = 4;
 /** Which words exist, and which beginnings: at most four bytes of a word, and of all letters and digits of an id. */
-const WORDS = new Uint8Array(FILTER_BITS);
+const TERMS = new Uint8Array(FILTER_BITS);
 const PREFIXES = new Uint8Array(FILTER_BITS);
 for (const word of [...ENTRIES, Buffer.from('0x0'), Buffer.from('0x00')]) {
-  WORDS[placeOf(word.reduce(mix, EMPTY_HASH))] = 1;
-  PREFIXES[placeOf(word.subarray(0, PREFIX_BYTES).reduce(mix, EMPTY_HASH))] = 1;
+  TERMS[slotOf(word.reduce(mix, EMPTY_HASH))] = 1;
+  PREFIXES[slotOf(word.subarray(0, PREFIX_BYTES).reduce(mix, EMPTY_HASH))] = 1;
 }
 
 const OTHER = 0;
@@ -191,7 +191,7 @@ const FOLDED = Uint8Array.from({ length: 256 }, (_, byte) => {
 /** False only for ids that are certainly no placeholder; allocates nothing. */
 function mayBePlaceholder(id: Uint8Array): boolean {
   for (let i = 0; i < id.length; i++) if (FOLDED[id[i]!] === OTHER) return true;
-  return startsLikeOne(id) && consistsOfKnownWords(id);
+  return startsLikeOne(id) && consistsOfKnownTerms(id);
 }
 
 /** Whether an id begins as a word of the lists does, with one character three times, or has fewer than four letters. */
@@ -214,13 +214,13 @@ function startsLikeOne(id: Uint8Array): boolean {
     if (isInFirstWord) word = mix(word, byte);
     letters++;
   }
-  return letters < PREFIX_BYTES || isRepeated || PREFIXES[placeOf(all)] === 1 || PREFIXES[placeOf(word)] === 1;
+  return letters < PREFIX_BYTES || isRepeated || PREFIXES[slotOf(all)] === 1 || PREFIXES[slotOf(word)] === 1;
 }
 
 const LETTER_X = 'x'.charCodeAt(0);
 
 /** Whether an id is one character again and again, a word of the lists with or without its separators, or several words. */
-function consistsOfKnownWords(id: Uint8Array): boolean {
+function consistsOfKnownTerms(id: Uint8Array): boolean {
   let word = EMPTY_HASH;
   let all = EMPTY_HASH;
   let first = 0;
@@ -229,7 +229,7 @@ function consistsOfKnownWords(id: Uint8Array): boolean {
   for (let i = 0; i < id.length; i++) {
     const byte = FOLDED[id[i]!]!;
     if (byte === SEPARATOR) {
-      areKnown &&= word === EMPTY_HASH || WORDS[placeOf(word)] === 1;
+      areKnown &&= word === EMPTY_HASH || TERMS[slotOf(word)] === 1;
       word = EMPTY_HASH;
       continue;
     }
@@ -238,8 +238,8 @@ function consistsOfKnownWords(id: Uint8Array): boolean {
     word = mix(word, byte);
     all = mix(all, byte);
   }
-  areKnown &&= word === EMPTY_HASH || WORDS[placeOf(word)] === 1;
-  return isRepeated || areKnown || WORDS[placeOf(all)] === 1;
+  areKnown &&= word === EMPTY_HASH || TERMS[slotOf(word)] === 1;
+  return isRepeated || areKnown || TERMS[slotOf(all)] === 1;
 }
 
 /** Room for the UTF-8 of an id, which has at most 256 characters of 4 bytes. */
@@ -251,13 +251,13 @@ const scratch = Buffer.alloc(1_024);
  */
 export function isPlaceholder(id: string): boolean {
   // A UTF-16 unit never takes more than three bytes of UTF-8.
-  if (id.length * 3 > scratch.length) return judge(id);
-  return mayBePlaceholder(scratch.subarray(0, scratch.write(id))) && judge(id);
+  if (id.length * 3 > scratch.length) return classify(id);
+  return mayBePlaceholder(scratch.subarray(0, scratch.write(id))) && classify(id);
 }
 
 /** The same rule for an id in UTF-8. */
 export function isPlaceholderBytes(id: Uint8Array): boolean {
-  return mayBePlaceholder(id) && judge(Buffer.from(id.buffer, id.byteOffset, id.length).toString());
+  return mayBePlaceholder(id) && classify(Buffer.from(id.buffer, id.byteOffset, id.length).toString());
 }
 
 /** Whether an id may not link anybody in an environment. */

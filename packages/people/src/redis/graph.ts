@@ -14,7 +14,7 @@ import type { LoggedFact } from '../identities/decisions.ts';
 import { MissingEpochFault } from '../people.ts';
 import type { Layout } from './layout.ts';
 import { createScript } from './scripts.ts';
-import { fromComponent, fromReply, fromSuspect, toFactsBlob, toKindLetters } from './wire.ts';
+import { fromComponent, fromReply, fromSuspect, toFactsBlob, toKindCodes } from './wire.ts';
 
 /**
  * Facts per call of the script. A call blocks all others: a fact takes about 15 µs, one that moves many identities up
@@ -40,7 +40,7 @@ export function createGraph(parts: GraphParts, limits: GraphLimits): IdentityGra
   const forgetIdentities = createScript(redis, 'forgetIdentities');
   return {
     ...createFactCalls(parts, limits),
-    ...createQuestions(parts),
+    ...createGraphQueries(parts),
     async forget({ environmentId, erasureId }, keys) {
       let forgotten = 0;
       for (let at = 0; at < keys.length; at += FORGOTTEN_A_CALL_MAX) {
@@ -71,7 +71,7 @@ function createFactCalls(
   const applyFacts = createScript(redis, 'applyFacts');
   const trimOutbox = createScript(redis, 'trimOutbox');
   const { identitiesMax, anonymousIdsMax, anonymousWindowMs, gathering } = limits;
-  const ofPersons = [toKindLetters(limits.uniqueTypes), identitiesMax, anonymousIdsMax, anonymousWindowMs];
+  const ofPersons = [toKindCodes(limits.uniqueTypes), identitiesMax, anonymousIdsMax, anonymousWindowMs];
   const ofGathering = [gathering?.anonymousIdsMax ?? 'inf', gathering?.windowMs ?? 0, SUSPECTS_MAX];
   const limitArguments = [...ofPersons, ...ofGathering];
 
@@ -146,7 +146,7 @@ async function applyBlock(applyCall: ApplyCall, block: FactBlock, onPart?: (part
   return results;
 }
 
-function createQuestions(parts: GraphParts): Pick<IdentityGraph, 'rootOf' | 'rootsOf' | 'membersOf' | 'suspects'> {
+function createGraphQueries(parts: GraphParts): Pick<IdentityGraph, 'rootOf' | 'rootsOf' | 'membersOf' | 'suspects'> {
   const { redis, layout } = parts;
   const readRoot = (environmentId: string, key: Buffer) => redis.hgetBuffer(layout.indexOf(environmentId, key), key);
   return {

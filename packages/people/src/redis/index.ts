@@ -11,13 +11,13 @@ import {
 import type {
   ApplyOutcome,
   ChosenStatus,
-  ConsentStanding,
   ConsentStore,
-  PlacedConsent,
+  ConsentSyncState,
+  LoggedConsent,
   StoredConsent,
 } from '../consents.ts';
 import { DEFAULT_LIMITS, type GraphLimits, type UnlinkSide } from '../graph.ts';
-import type { Cutoff, ErasureGuards, ErasureHold, HoldName, StandingHold } from '../guards.ts';
+import type { Cutoff, ErasureGuards, ErasureHold, HoldName, StoredHold } from '../guards.ts';
 import { EpochPresentFault, MissingEpochFault, MissingFencesFault, type People } from '../people.ts';
 import { type LinkedIdentity, type PeopleRebuild, toUnlinkSideLine } from '../rebuild.ts';
 import { createGraph, type GraphParts, noteFieldOf, readApplied, readMembers, toSourceText } from './graph.ts';
@@ -133,9 +133,9 @@ function createConsents(redis: Redis, layout: Layout): ConsentStore & Pick<Peopl
   const putConsent = createScript(redis, 'putConsent');
   const readConsent = createScript(redis, 'readConsent');
   const markConsents = createScript(redis, 'markConsents');
-  const consentStanding = createScript(redis, 'consentStanding');
+  const consentSyncState = createScript(redis, 'consentSyncState');
 
-  const put = async (change: PlacedConsent, epoch: '' | 'epoch') => {
+  const put = async (change: LoggedConsent, epoch: '' | 'epoch') => {
     const { environmentId, identityKey: key } = change;
     const buckets = [layout.consentsOf(environmentId, key), layout.fencesOf(environmentId, key)];
     const keys = [layout.epoch, ...buckets, layout.consentLog];
@@ -149,7 +149,7 @@ function createConsents(redis: Redis, layout: Layout): ConsentStore & Pick<Peopl
       const value = await readConsent(keys, [identityKey]);
       return Buffer.isBuffer(value) ? fromValue(value) : null;
     },
-    standing: async () => fromStanding(await consentStanding([layout.consentLog], [])),
+    syncState: async () => fromSyncState(await consentSyncState([layout.consentLog], [])),
     markCurrent: async (run, ends) => {
       const lasts = [...ends].filter(([, end]) => end > 0).flatMap(([partition, end]) => [partition, end - 1]);
       return (await markConsents([layout.consentLog], [run, ...lasts])) === 1;
@@ -175,11 +175,9 @@ function createConsents(redis: Redis, layout: Layout): ConsentStore & Pick<Peopl
 }
 
 // Letters that are stored in Redis. They must not change, even if a list is reordered.
-const STATUS_LETTERS: Readonly<Record<ChosenStatus, string>> = { none: 'n', anonymous: 'a', full: 'f' };
+const STATUS_CODES: Readonly<Record<ChosenStatus, string>> = { none: 'n', anonymous: 'a', full: 'f' };
 const OUTCOMES: Readonly<Record<string, ApplyOutcome>> = { a: 'applied', s: 'superseded', f: 'fenced' };
-const STATUSES = new Map(
-  (Object.keys(STATUS_LETTERS) as ChosenStatus[]).map((status) => [STATUS_LETTERS[status], status]),
-);
+const STATUSES = new Map((Object.keys(STATUS_CODES) as ChosenStatus[]).map((status) => [STATUS_CODES[status], status]));
 
 /** Status letter, partition, offset, logged at, received at: 21 bytes, which `put-consent.lua` unpacks too. */
 const AT = {
@@ -191,9 +189,9 @@ const AT = {
   end: 3 + 3 * NUMBER_BYTES,
 } as const;
 
-function toValue({ status, receivedAt, place }: StoredConsent): Buffer {
+function toValue({ status, receivedAt, position: place }: StoredConsent): Buffer {
   const value = Buffer.alloc(AT.end);
-  value.write(STATUS_LETTERS[status], AT.status, 'latin1');
+  value.write(STATUS_CODES[status], AT.status, 'latin1');
   value.writeUInt16BE(place.partition, AT.partition);
   value.writeUIntBE(place.offset, AT.offset, NUMBER_BYTES);
   value.writeUIntBE(place.loggedAtMs, AT.loggedAt, NUMBER_BYTES);
@@ -210,7 +208,7 @@ function fromValue(value: Buffer): StoredConsent {
     offset: value.readUIntBE(AT.offset, NUMBER_BYTES),
     loggedAtMs: value.readUIntBE(AT.loggedAt, NUMBER_BYTES),
   };
-  return { status, receivedAt: value.readUIntBE(AT.receivedAt, NUMBER_BYTES), place };
+  return { status, receivedAt: value.readUIntBE(AT.receivedAt, NUMBER_BYTES), position: place };
 }
 
 /** @throws Error when the script replied something else */
@@ -220,8 +218,8 @@ function fromReply(reply: unknown): ApplyOutcome {
   return outcome;
 }
 
-/** @param reply of `consent-standing.lua` */
-function fromStanding(reply: unknown): ConsentStanding {
+/** @param reply of `consent-sync-state.lua` */
+function fromSyncState(reply: unknown): ConsentSyncState {
   const [present, ...flat] = (reply as [Buffer, Buffer[]]).flat().map(String);
   const run = present ?? '';
   const fields = new Map(flat.flatMap((field, at) => (at % 2 === 0 ? [[field, flat[at + 1] ?? ''] as const] : [])));
@@ -317,10 +315,10 @@ const LAPSED_A_SWEEP_MAX = 1_000;
 const FENCES_A_CALL_MAX = 1_000;
 
 /** Blocks Redis for a few milliseconds: about 35 µs for a person of eight identities. */
-const ASKED_A_CALL_MAX = 100;
+const KEYS_A_CALL_MAX = 100;
 
 function createGuards(redis: Redis, layout: Layout): ErasureGuards {
-  const placeHold = createScript(redis, 'placeHold');
+  const putHold = createScript(redis, 'putHold');
   const confirmHold = createScript(redis, 'confirmHold');
   const releaseHold = createScript(redis, 'releaseHold');
   const raiseFences = createScript(redis, 'raiseFences');
@@ -331,22 +329,22 @@ function createGuards(redis: Redis, layout: Layout): ErasureGuards {
   const release = async ({ environmentId, erasureId }: HoldName, lapsedAtMs: number | '') =>
     (await releaseHold(layout.holdKeysOf(environmentId), [erasureId, lapsedAtMs])) === 1;
   return {
-    async place(hold) {
+    async putHold(hold) {
       // The list is written first: a hold that is not on it would never expire, but an entry without a hold does no
       // harm.
       if (hold.lapsesAtMs !== null) await redis.zadd(layout.lapsing, hold.lapsesAtMs, toMember(hold));
-      await placeHold(layout.holdKeysOf(hold.environmentId), [hold.erasureId, toLease(hold), '']);
+      await putHold(layout.holdKeysOf(hold.environmentId), [hold.erasureId, toLease(hold), '']);
     },
-    extend: async (hold) =>
-      (await placeHold(layout.holdKeysOf(hold.environmentId), [hold.erasureId, toLease(hold), 'extend'])) === 1,
-    confirm: async ({ environmentId, erasureId }) =>
+    extendHold: async (hold) =>
+      (await putHold(layout.holdKeysOf(hold.environmentId), [hold.erasureId, toLease(hold), 'extend'])) === 1,
+    confirmHold: async ({ environmentId, erasureId }) =>
       (await confirmHold(layout.holdKeysOf(environmentId), [erasureId])) === 1,
-    async list(environmentId) {
+    async listHolds(environmentId) {
       const leases = (await redis.callBuffer('HGETALL', layout.leasesOf(environmentId))) as Buffer[];
       return leases.flatMap((id, at) => (at % 2 === 0 ? [fromLease(id, leases[at + 1]!)] : []));
     },
-    release: async (name) => void (await release(name, '')),
-    async dropLapsed(nowMs) {
+    releaseHold: async (name) => void (await release(name, '')),
+    async dropLapsedHolds(nowMs) {
       const { lapsing } = layout;
       let dropped = 0;
       for (const member of await redis.zrangebyscoreBuffer(lapsing, '-inf', nowMs, 'LIMIT', 0, LAPSED_A_SWEEP_MAX)) {
@@ -393,7 +391,7 @@ function createHeldFrom(redis: Redis, layout: Layout): ErasureGuards['heldFrom']
     // answers.
     const earliest = new Map<string, number | null>();
     while (persons.length < keys.length) {
-      const some = keys.slice(persons.length, persons.length + ASKED_A_CALL_MAX);
+      const some = keys.slice(persons.length, persons.length + KEYS_A_CALL_MAX);
       const reply = (await ask([layout.epoch], [layout.namespace, environmentId, ...some])) as Buffer[];
       for (let at = 0; at < reply.length; at += 2) {
         const [person, cutoff] = [reply[at]!.toString('hex'), reply[at + 1]!.toString()];
@@ -419,7 +417,7 @@ function toLease({ cutoffMs, lapsesAtMs, keys }: ErasureHold): Buffer {
   return Buffer.concat([times, ...keys]);
 }
 
-function fromLease(erasureId: Buffer, lease: Buffer): StandingHold {
+function fromLease(erasureId: Buffer, lease: Buffer): StoredHold {
   const lapses = lease.readUIntBE(NUMBER_BYTES, NUMBER_BYTES);
   return { erasureId, cutoffMs: lease.readUIntBE(0, NUMBER_BYTES), lapsesAtMs: lapses === 0 ? null : lapses };
 }

@@ -60,7 +60,7 @@ export const MEMBER_BYTES = IDENTITY_KEY_BYTES + 1 + NUMBER_BYTES;
 export const COMPONENT_HEADER_BYTES = 4;
 
 /** Letters of kinds, in the order of their bits. Both are stored in Redis, so add a new kind at the end. */
-export const KIND_LETTERS: Readonly<Record<IdentityKind, string>> = {
+export const KIND_CODES: Readonly<Record<IdentityKind, string>> = {
   anonymous: 'a',
   passport: 'p',
   steam: 's',
@@ -117,7 +117,7 @@ export function createLayout({ namespace, linkTopic, consentTopic }: LayoutNames
 }
 export type Layout = ReturnType<typeof createLayout>;
 
-const kindBits = Object.values(KIND_LETTERS).map((letter, at) => `${letter} = ${2 ** at}`);
+const kindBits = Object.values(KIND_CODES).map((letter, at) => `${letter} = ${2 ** at}`);
 
 /** The same names for the scripts, as the lines before each of them. */
 export const LUA_LAYOUT = `

@@ -1,11 +1,11 @@
 import { IDENTITY_KEY_BYTES, type IdentityKind, ZERO_KEY } from '@playline/contracts';
-import type { Applied, DecidedPlace, Member, Override, PlacedSuspect, Suspect, UnlinkSide } from '../graph.ts';
+import type { Applied, DecidedFact, LoggedSuspect, Member, Override, Suspect, UnlinkSide } from '../graph.ts';
 import type { LoggedFact, RefusalReason, RulingReason, SplitSide, StepDecision } from '../identities/decisions.ts';
 import type { GraphStep, NamedIdentity } from '../identities/steps.ts';
-import { COMPONENT_HEADER_BYTES, KIND_LETTERS, MEMBER_BYTES, NUMBER_BYTES } from './layout.ts';
+import { COMPONENT_HEADER_BYTES, KIND_CODES, MEMBER_BYTES, NUMBER_BYTES } from './layout.ts';
 
 // Letters that are stored in Redis. They must not change, even if a list is reordered.
-const LINK_LETTERS: Readonly<Record<StepDecision['link'], string>> = {
+const LINK_CODES: Readonly<Record<StepDecision['link'], string>> = {
   identify: 'i',
   alias: 'a',
   same_id: 's',
@@ -13,14 +13,14 @@ const LINK_LETTERS: Readonly<Record<StepDecision['link'], string>> = {
   allow: 'w',
   block: 'k',
 };
-const OUTCOME_LETTERS: Readonly<Record<StepDecision['outcome'], string>> = {
+const OUTCOME_CODES: Readonly<Record<StepDecision['outcome'], string>> = {
   linked: 'l',
   unchanged: 'n',
   refused: 'r',
   ambiguous: 'm',
   unlinked: 'x',
 };
-const REASON_LETTERS: Readonly<Record<RefusalReason | RulingReason | '', string>> = {
+const REASON_CODES: Readonly<Record<RefusalReason | RulingReason | '', string>> = {
   '': '-',
   blocked: 'b',
   fenced: 'f',
@@ -34,8 +34,8 @@ const REASON_LETTERS: Readonly<Record<RefusalReason | RulingReason | '', string>
   operator_allowed: 'w',
   operator_blocked: 'k',
 };
-const SUSPECT_LETTERS: Readonly<Record<Suspect['state'], string>> = { held: 'h', allowed: 'w', blocked: 'k' };
-const SIDE_LETTERS: Readonly<Record<UnlinkSide['side'], string>> = { split: 's', stayed: 't', none: 'n' };
+const SUSPECT_CODES: Readonly<Record<Suspect['state'], string>> = { held: 'h', allowed: 'w', blocked: 'k' };
+const SIDE_CODES: Readonly<Record<UnlinkSide['side'], string>> = { split: 's', stayed: 't', none: 'n' };
 
 function invert<T extends string>(letters: Readonly<Record<T, string>>): (letter: number) => T {
   const words = new Map((Object.keys(letters) as T[]).map((word) => [letters[word].charCodeAt(0), word]));
@@ -45,17 +45,17 @@ function invert<T extends string>(letters: Readonly<Record<T, string>>): (letter
     return word;
   };
 }
-const toKind = invert(KIND_LETTERS);
-const toLink = invert(LINK_LETTERS);
-const toOutcome = invert(OUTCOME_LETTERS);
-const toReason = invert(REASON_LETTERS);
-const toSide = invert(SIDE_LETTERS);
-const toSuspectState = invert(SUSPECT_LETTERS);
+const toKind = invert(KIND_CODES);
+const toLink = invert(LINK_CODES);
+const toOutcome = invert(OUTCOME_CODES);
+const toReason = invert(REASON_CODES);
+const toSide = invert(SIDE_CODES);
+const toSuspectState = invert(SUSPECT_CODES);
 
 const codeOf = (letter: string): number => letter.charCodeAt(0);
 
-export function toKindLetters(kinds: readonly IdentityKind[]): string {
-  return kinds.map((kind) => KIND_LETTERS[kind]).join('');
+export function toKindCodes(kinds: readonly IdentityKind[]): string {
+  return kinds.map((kind) => KIND_CODES[kind]).join('');
 }
 
 /** A time before 1970 counts as 1970. */
@@ -99,9 +99,9 @@ function writeKey(target: Buffer, at: number, key: Buffer): number {
 
 function writeStep(target: Buffer, start: number, { step, withOthers }: { step: GraphStep; withOthers: boolean }) {
   let at = start;
-  target[at++] = codeOf(LINK_LETTERS[step.link]);
-  target[at++] = codeOf(KIND_LETTERS[step.aKind]);
-  target[at++] = codeOf(KIND_LETTERS[step.bKind]);
+  target[at++] = codeOf(LINK_CODES[step.link]);
+  target[at++] = codeOf(KIND_CODES[step.aKind]);
+  target[at++] = codeOf(KIND_CODES[step.bKind]);
   target[at++] = step.blocked ? 1 : 0;
   at = writeKey(target, at, step.aKey);
   at = writeKey(target, at, step.bKey);
@@ -115,7 +115,7 @@ function writeUnlink(target: Buffer, start: number, named: readonly NamedIdentit
   target[start] = IS_UNLINK;
   let at = target.writeUInt16BE(named.length, start + 1);
   for (const { key, kind } of named) {
-    target[at] = codeOf(KIND_LETTERS[kind]);
+    target[at] = codeOf(KIND_CODES[kind]);
     at = writeKey(target, at + 1, key);
   }
   return at;
@@ -158,7 +158,7 @@ export function toFactsBlob(
 
 /** Blob of a row of a rebuild: environment, identity key, root, kind and link time. */
 export function toOverrideBlob(row: Override): Buffer {
-  const kind = Buffer.from(KIND_LETTERS[row.kind]);
+  const kind = Buffer.from(KIND_CODES[row.kind]);
   return Buffer.concat([toShortText(row.environmentId), row.key, row.root, kind, toNumberBytes(row.linkedAt)]);
 }
 
@@ -167,7 +167,7 @@ function toSideBytes({ generation, offset, unlinkedAt, side }: UnlinkSide): Buff
   return Buffer.concat([
     Buffer.of(generation),
     ...[offset, unlinkedAt].map(toNumberBytes),
-    Buffer.from(SIDE_LETTERS[side]),
+    Buffer.from(SIDE_CODES[side]),
   ]);
 }
 
@@ -177,14 +177,14 @@ export function toUnlinkSideBlob(row: UnlinkSide): Buffer {
 }
 
 /** Blob of a row of a rebuild: environment, generation and offset of a fact that was decided. */
-export function toDecidedBlob({ environmentId, generation, offset }: DecidedPlace): Buffer {
+export function toDecidedBlob({ environmentId, generation, offset }: DecidedFact): Buffer {
   return Buffer.concat([toShortText(environmentId), Buffer.of(generation), toNumberBytes(offset)]);
 }
 
 /** Blob of a row of a rebuild: environment, identity key, and the stored value. */
-export function toSuspectBlob({ environmentId, key, state, since, generation, offset }: PlacedSuspect): Buffer {
+export function toSuspectBlob({ environmentId, key, state, since, generation, offset }: LoggedSuspect): Buffer {
   const place = Buffer.concat([Buffer.of(generation), toNumberBytes(offset)]);
-  const value = Buffer.concat([Buffer.from(SUSPECT_LETTERS[state]), toNumberBytes(since), place]);
+  const value = Buffer.concat([Buffer.from(SUSPECT_CODES[state]), toNumberBytes(since), place]);
   return Buffer.concat([toShortText(environmentId), key, value]);
 }
 
@@ -233,8 +233,8 @@ export function fromComponent(component: Buffer): Member[] {
 /**
  * Entry of a step: five letters (link, kinds, outcome, reason), three keys, the number of moved identities, and these.
  */
-const STEP_LETTERS = 5;
-const STEP_BYTES = STEP_LETTERS + 3 * IDENTITY_KEY_BYTES + 2;
+const STEP_CODES = 5;
+const STEP_BYTES = STEP_CODES + 3 * IDENTITY_KEY_BYTES + 2;
 const PARKED = 'P'.charCodeAt(0);
 
 /** Offset and length before an entry of a reply. */
@@ -276,7 +276,7 @@ function fromStayed(reply: Buffer, at: number, end: number): SplitSide | null {
 
 function fromStep(reply: Buffer, at: number, end: number): StepDecision {
   const keyAt = (place: number) => {
-    const start = at + STEP_LETTERS + place * IDENTITY_KEY_BYTES;
+    const start = at + STEP_CODES + place * IDENTITY_KEY_BYTES;
     return reply.subarray(start, start + IDENTITY_KEY_BYTES);
   };
   return {
@@ -308,8 +308,8 @@ function toLoggedBytes(logged: LoggedFact['logged']): Buffer {
 /** The entry of a step as facts.lua writes it, the inverse of `fromEntry`. */
 function toEntry(decision: StepDecision): Buffer {
   const { link, aKind, bKind, outcome, reason, aKey, bKey, root, moved, stayed } = decision;
-  const letters = [LINK_LETTERS[link], KIND_LETTERS[aKind], KIND_LETTERS[bKind], OUTCOME_LETTERS[outcome]];
-  const step = [Buffer.from([...letters, REASON_LETTERS[reason]].join('')), aKey, bKey, root, toMembersBytes(moved)];
+  const letters = [LINK_CODES[link], KIND_CODES[aKind], KIND_CODES[bKind], OUTCOME_CODES[outcome]];
+  const step = [Buffer.from([...letters, REASON_CODES[reason]].join('')), aKey, bKey, root, toMembersBytes(moved)];
   if (link !== 'unlink') return Buffer.concat(step);
   return Buffer.concat([...step, stayed?.root ?? ZERO_KEY, toMembersBytes(stayed?.members ?? [])]);
 }
@@ -319,7 +319,7 @@ function toMembersBytes(members: readonly Member[]): Buffer {
   count.writeUInt16BE(members.length);
   const each = members.flatMap(({ key, kind, linkedAt }) => [
     key,
-    Buffer.from(KIND_LETTERS[kind]),
+    Buffer.from(KIND_CODES[kind]),
     toNumberBytes(linkedAt),
   ]);
   return Buffer.concat([count, ...each]);

@@ -10,7 +10,7 @@ interface Person {
 
 interface Split {
   readonly atMs: number;
-  readonly gone: Set<Name>;
+  readonly leaving: Set<Name>;
   readonly stayed: Set<Name>;
 }
 
@@ -47,7 +47,7 @@ export class NaivePeople {
 
   /** Number of splits that the name was in, and of unlinks of it that split nobody. */
   splitsOf(name: Name): number {
-    const splits = this.#splits.filter(({ gone, stayed }) => gone.has(name) || stayed.has(name));
+    const splits = this.#splits.filter(({ leaving: gone, stayed }) => gone.has(name) || stayed.has(name));
     return splits.length + this.#vain.filter(({ first }) => first === name).length;
   }
 
@@ -57,7 +57,7 @@ export class NaivePeople {
     for (const one of erased) {
       this.personOf(one)?.members.delete(one);
       this.#fences.set(one, cutoffMs);
-      for (const { gone, stayed } of this.#splits) for (const side of [gone, stayed]) side.delete(one);
+      for (const { leaving: gone, stayed } of this.#splits) for (const side of [gone, stayed]) side.delete(one);
     }
     this.#persons = this.#persons.filter(({ members }) => members.size > 0);
     this.#vain = this.#vain.filter(({ first }) => !erased.includes(first));
@@ -140,7 +140,7 @@ export class NaivePeople {
         [b, a],
       ].some(
         ([one, other]) =>
-          [...one!.members.keys()].some((name) => split.gone.has(name)) &&
+          [...one!.members.keys()].some((name) => split.leaving.has(name)) &&
           [...other!.members.keys()].some((name) => split.stayed.has(name)),
       );
     if (this.#splits.some(parts)) return 'unlinked';
@@ -162,7 +162,7 @@ export class NaivePeople {
     const names = [...new Set([fact.to, ...(fact.and ?? [])])];
     if (names.some((name) => this.#isFenced(name, fact))) return 'refused: fenced';
     const isSame = ({ atMs }: { atMs: number }) => atMs === fact.receivedAt;
-    if (this.#splits.some((one) => isSame(one) && one.gone.has(fact.to))) return 'unchanged';
+    if (this.#splits.some((one) => isSame(one) && one.leaving.has(fact.to))) return 'unchanged';
     if (this.#vain.some((one) => isSame(one) && one.first === fact.to)) return 'unchanged';
     const person = this.personOf(fact.to);
     if (names.some((name) => name !== fact.to && (person === undefined || !person.members.has(name))))
@@ -177,7 +177,7 @@ export class NaivePeople {
     this.#persons = this.#persons.filter((one) => one !== person);
     for (const members of [gone, stayed])
       this.#persons.push({ root: members === keeps ? person.root : least(members), members });
-    this.#splits.push({ atMs: fact.receivedAt!, gone: new Set(gone.keys()), stayed: new Set(stayed.keys()) });
+    this.#splits.push({ atMs: fact.receivedAt!, leaving: new Set(gone.keys()), stayed: new Set(stayed.keys()) });
     return 'unlinked';
   }
 }

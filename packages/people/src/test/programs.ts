@@ -14,8 +14,15 @@ const lateness = fc.oneof(
   { weight: 2, arbitrary: fc.record({ late: fc.nat(80), before: fc.nat(60) }) },
 );
 /** A requested fact. */
-export type Ask = { link: FactOptions['link']; from: Name; to: Name; and: Name[]; late: number; before: number };
-const ask: fc.Arbitrary<Ask> = fc
+export type LinkRequest = {
+  link: FactOptions['link'];
+  from: Name;
+  to: Name;
+  and: Name[];
+  late: number;
+  before: number;
+};
+const ask: fc.Arbitrary<LinkRequest> = fc
   .record({
     link: fc.constantFrom<FactOptions['link'][]>('alias', 'alias', 'identify', 'identify', 'unlink'),
     from: name,
@@ -28,7 +35,7 @@ const ask: fc.Arbitrary<Ask> = fc
 
 /** A step of a program. */
 export type Command =
-  | { kind: 'facts'; asks: Ask[] }
+  | { kind: 'facts'; asks: LinkRequest[] }
   /** Repeats the last call, as after a lost answer. */
   | { kind: 'repeat' }
   /** Appends a copy of an unlink, as there may be of a parked one. */

@@ -65,7 +65,7 @@ export function createScenario() {
       through: fact.offset,
       facts: [fact],
     });
-    return toWords(applied!);
+    return describeOutcome(applied!);
   };
   const toRecords = (fact: GraphFact, decisions: readonly StepDecision[]): IdentityDecisionRecord[] =>
     toDecisionRecords(
@@ -77,7 +77,7 @@ export function createScenario() {
 }
 export type Scenario = ReturnType<typeof createScenario>;
 
-export function toWords(applied: Applied): string[] {
+export function describeOutcome(applied: Applied): string[] {
   if (applied.kind !== 'decided') return [applied.kind];
   return applied.decisions.map(({ outcome, reason }) => (reason === '' ? outcome : `${outcome}: ${reason}`));
 }

@@ -8,8 +8,8 @@ import { Redis } from 'ioredis';
 export interface OwnRedis {
   readonly url: string;
   /** `stopped`: the process ends and its data is lost. `frozen`: the process stays but does not answer. */
-  leave(how: 'stopped' | 'frozen'): Promise<void>;
-  comeBack(): Promise<void>;
+  disconnect(how: 'stopped' | 'frozen'): Promise<void>;
+  reconnect(): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -31,12 +31,12 @@ export async function openOwnRedis(): Promise<OwnRedis> {
   let left: 'stopped' | 'frozen' | null = null;
   return {
     url,
-    leave: async (how) => {
+    disconnect: async (how) => {
       left = how;
       if (how === 'frozen') child.kill('SIGSTOP');
       else await end();
     },
-    comeBack: async () => {
+    reconnect: async () => {
       if (left === 'frozen') child.kill('SIGCONT');
       else await start();
     },

@@ -52,7 +52,7 @@ const queuePrototype = require('kafkajs/src/network/requestQueue').prototype as 
 const { sendSocketRequest, destroy } = queuePrototype;
 /** By the monotonic clock: when each request in flight was sent, and when each queue checks next. */
 const sentAtMs = new WeakMap<TimedRequest, number>();
-const lookAtMs = new WeakMap<RequestQueue, number>();
+const checkAtMs = new WeakMap<RequestQueue, number>();
 
 /**
  * kafkajs checks every connection for late requests ten times a second, even without a request in flight: most wake-ups
@@ -68,7 +68,7 @@ function awaitLate(queue: RequestQueue): void {
   }
   clearTimeout(queue.requestTimeoutIntervalId ?? undefined);
   queue.requestTimeoutIntervalId = null;
-  lookAtMs.set(queue, dueMs);
+  checkAtMs.set(queue, dueMs);
   if (dueMs === Number.POSITIVE_INFINITY) return;
   queue.requestTimeoutIntervalId = setTimeout(() => endLate(queue), Math.max(1, Math.ceil(dueMs - nowMs)));
 }
@@ -88,11 +88,11 @@ queuePrototype.sendSocketRequest = function send(this: RequestQueue, request: Ti
   sentAtMs.set(request, performance.now());
   sendSocketRequest.call(this, request);
   const dueMs = performance.now() + request.requestTimeout;
-  if (this.enforceRequestTimeout && dueMs < (lookAtMs.get(this) ?? Number.POSITIVE_INFINITY)) awaitLate(this);
+  if (this.enforceRequestTimeout && dueMs < (checkAtMs.get(this) ?? Number.POSITIVE_INFINITY)) awaitLate(this);
 };
 
 queuePrototype.destroy = function end(this: RequestQueue) {
   destroy.call(this);
   this.requestTimeoutIntervalId = null;
-  lookAtMs.delete(this);
+  checkAtMs.delete(this);
 };

@@ -204,6 +204,6 @@ function toRefusal(subject: string, { reason }: RegistryFault): Error {
 
 /** Explains why the registry does not answer. The deployment command itself explains refused connections and logins. */
 function throwExplained(fault: unknown): never {
-  const { sentence, isRefusal } = explainConnection('the schema registry', fault);
+  const { message: sentence, isRefusal } = explainConnection('the schema registry', fault);
   throw isRefusal ? fault : new Error(sentence, { cause: fault });
 }

@@ -24,7 +24,7 @@ function records(from: number, to: number): StreamRecord[] {
 }
 
 const unexpected = () => expect.fail('no record is a dead letter here');
-const never = { bytesHeld: 0, send: unexpected, sendPlaced: unexpected };
+const never = { bytesHeld: 0, send: unexpected, sendForOffset: unexpected };
 const unused: Producer = { ...never, ready: async () => true, close: async () => {} };
 
 /** A partition that records its steps in `steps`. */
@@ -229,7 +229,7 @@ describe('a block partition', () => {
 
   it('tries again by itself, takes nothing meanwhile, and then reads on from where it stood', async () => {
     const none = { minMs: 0, maxMs: 0 };
-    const { worker, steps, store } = open({ waits: { attempt: none, standstill: none } });
+    const { worker, steps, store } = open({ waits: { attempt: none, pause: none } });
     const unhealthy: boolean[] = [];
     store.onInsert = () => {
       unhealthy.push(worker.healthy);

@@ -1,17 +1,17 @@
 import { waitAtMost } from '@playline/stores';
 import { type BlockLimits, type BlockSink, type Producer, RetryableFault, type StreamRecord } from '../ports.ts';
-import { addToBlock, type Block, createBlock, nameTry, noteNamed, settleBlock, toIntent } from './block.ts';
+import { addToBlock, type Block, createBlock, markNamed, settleBlock, startAttempt, toIntent } from './block.ts';
 import { sendDeadLetters } from './dead-letters.ts';
 import { type CommitNote, type Intent, type IntentPolicy, KEEP_INTENTS, NO_NOTE } from './intent.ts';
 import { type LogMark, MarkTrail } from './log-mark.ts';
 import { Fenced, type LogPartition } from './log-partition.ts';
 import {
+  type Blocker,
   commitOffset,
   createOwnedPartition,
-  type Hindrance,
   type OwnedPartition,
-  Standstill,
-  stopPartition,
+  PartitionPause,
+  pausePartition,
 } from './owned-partition.ts';
 import { Ownership, OwnershipOver, type Waits } from './ownership.ts';
 import type { PartitionWorker, Reports } from './partition-worker.ts';
@@ -48,7 +48,7 @@ export class BlockPartition implements PartitionWorker {
   readonly #options: BlockPartitionOptions;
   readonly #ownership: Ownership;
   readonly #owned: OwnedPartition;
-  readonly #standstill: Standstill;
+  readonly #standstill: PartitionPause;
   readonly #writer: BlockWriter;
   /** Cut blocks in the order of the log; the first is being written. */
   readonly #queue: Block[] = [];
@@ -69,7 +69,7 @@ export class BlockPartition implements PartitionWorker {
     const { log, metrics, logger } = options;
     this.#ownership = new Ownership(options.waits?.attempt);
     this.#owned = createOwnedPartition({ log, metrics, logger, ownership: this.#ownership });
-    this.#standstill = new Standstill(this.#owned, options.waits?.standstill);
+    this.#standstill = new PartitionPause(this.#owned, options.waits?.pause);
     this.#writer = new BlockWriter(options, this.#owned, {
       confirm: (block) => this.#name(block),
       logDecidedAtMs: () => this.#note.decidedAtMs,
@@ -83,7 +83,7 @@ export class BlockPartition implements PartitionWorker {
       if (this.#note.intent !== null) this.#filling = this.#openBlock(this.#note.intent);
     } catch (fault) {
       this.#intake = 'standing';
-      stopPartition(this.#owned, this.#done, fault);
+      pausePartition(this.#owned, this.#done, fault);
     }
   }
 
@@ -116,8 +116,8 @@ export class BlockPartition implements PartitionWorker {
     return this.#intake !== 'standing';
   }
 
-  get hindrance(): string | null {
-    return this.#owned.hindrance.sentence;
+  get blocker(): string | null {
+    return this.#owned.blocker.sentence;
   }
 
   accept(records: readonly StreamRecord[], end: number, batches: readonly LogMark[] = []): void {
@@ -183,7 +183,7 @@ export class BlockPartition implements PartitionWorker {
   #isFull(block: Block): boolean {
     if (block.recoverTo !== null) return this.#next >= block.recoverTo;
     const { rowsMax, bytesMax } = this.#options.limits;
-    const { builder, letters, letterBytes } = block;
+    const { builder, deadLetters: letters, deadLetterBytes: letterBytes } = block;
     return builder.rows + letters.length >= rowsMax || builder.bytes + letterBytes >= bytesMax;
   }
 
@@ -237,7 +237,7 @@ export class BlockPartition implements PartitionWorker {
       if (this.#intake === 'draining' && block.namedAtMs === null) break;
       await this.#writer.settle(block, this.#note.carried);
       if (block.namedAtMs === null) await this.#name(block);
-      await this.#writer.publishLetters(block);
+      await this.#writer.publishDeadLetters(block);
       await this.#writer.write(block);
       await this.#complete(block);
       if (this.#age === 'due' && this.#queue.length === 0) this.#cut(this.#next);
@@ -271,7 +271,7 @@ export class BlockPartition implements PartitionWorker {
   async #name(block: Block) {
     const namedAtMs = block.namedAtMs ?? Date.now();
     await this.#commit(block.start, { ...this.#note, intent: toIntent(block, namedAtMs) });
-    noteNamed(block, namedAtMs);
+    markNamed(block, namedAtMs);
   }
 
   /** Step 3: commits the end and, if the next block is cut already, its intent. */
@@ -285,7 +285,7 @@ export class BlockPartition implements PartitionWorker {
     const triedTo = (this.#note.triedTo ?? 0) > block.end ? this.#note.triedTo : null;
     const note = { ...this.#note, intent, mark: block.mark, isDecision: false, triedTo, carried };
     await this.#commit(block.end, note);
-    if (following !== undefined) noteNamed(following, namedAtMs);
+    if (following !== undefined) markNamed(following, namedAtMs);
     this.#note = note;
     this.#queue.shift();
     this.#done = block.end;
@@ -313,7 +313,7 @@ export interface BlockPartitionOptions extends Reports {
   /** How long the log keeps records of a topic; null while that is not known. */
   retentionMsOf?: (topic: string) => number | null;
   /** Tests only: shorter waits between attempts, and before a partition that stopped is tried again. */
-  waits?: { attempt: Waits; standstill: Waits };
+  waits?: { attempt: Waits; pause: Waits };
 }
 
 /** The step that dead letters name. A block consumer has only this one. */
@@ -337,11 +337,15 @@ interface WrittenPartition {
 class BlockWriter {
   readonly #options: BlockPartitionOptions;
   readonly #ownership: Ownership;
-  readonly #hindrance: Hindrance;
+  readonly #hindrance: Blocker;
   readonly #partition: WrittenPartition;
   readonly #watch = new WriteWatch();
 
-  constructor(options: BlockPartitionOptions, { ownership, hindrance }: OwnedPartition, partition: WrittenPartition) {
+  constructor(
+    options: BlockPartitionOptions,
+    { ownership, blocker: hindrance }: OwnedPartition,
+    partition: WrittenPartition,
+  ) {
     this.#options = options;
     this.#ownership = ownership;
     this.#hindrance = hindrance;
@@ -374,11 +378,11 @@ class BlockWriter {
   /**
    * Acknowledged before the block is completed, so that no record is lost. After a crash they may be published twice.
    */
-  async publishLetters(block: Block): Promise<void> {
+  async publishDeadLetters(block: Block): Promise<void> {
     const { deadLetters, log, metrics, logger } = this.#options;
-    if (block.letters.length === 0) return;
-    const send = () => sendDeadLetters(deadLetters, block.letters, TRANSFORM_STEP);
-    const trial = this.#hindrance.begin('dead letters are not acknowledged');
+    if (block.deadLetters.length === 0) return;
+    const send = () => sendDeadLetters(deadLetters, block.deadLetters, TRANSFORM_STEP);
+    const trial = this.#hindrance.beginStep('dead letters are not acknowledged');
     await this.#ownership.retry(send, (error) => {
       metrics.retry(log.topic, 'dead-letter');
       trial.failed(error);
@@ -386,10 +390,10 @@ class BlockWriter {
     });
     trial.done();
     const { topic, partition } = log;
-    const { record, label: reason } = block.letters[0]!;
-    const told = { topic, partition, offset: record.offset, count: block.letters.length, reason };
+    const { record, label: reason } = block.deadLetters[0]!;
+    const told = { topic, partition, offset: record.offset, count: block.deadLetters.length, reason };
     logger?.warn(told, 'records went to the dead letters');
-    block.letters.length = 0;
+    block.deadLetters.length = 0;
   }
 
   /**
@@ -413,7 +417,7 @@ class BlockWriter {
       const isOld = performance.now() - block.confirmedAt > sessionTimeoutMs / 2;
       if (isOld) await this.#partition.confirm(block);
       this.#ownership.check();
-      const name = nameTry(block, log, this.#partition.logDecidedAtMs());
+      const name = startAttempt(block, log, this.#partition.logDecidedAtMs());
       await block.builder.write(name, this.#ownership.signal);
     };
     await this.#ownership.retry(write, (error) => {
@@ -432,7 +436,7 @@ class BlockWriter {
     const isLate = left !== null && left < ALARM_HOURS;
     const message = isLate ? 'retention will take records that are not written' : 'a block is tried again';
     const fields = { start, hoursLeft: left };
-    retryLogOf(logger)?.tell({ topic, partition, level: isLate ? 'error' : 'warn', error, fields }, message);
+    retryLogOf(logger)?.report({ topic, partition, level: isLate ? 'error' : 'warn', error, fields }, message);
   }
 }
 

@@ -23,12 +23,12 @@ export interface Block {
   /** Epoch milliseconds when it was named, by us or an earlier owner; null while its intent is not committed. */
   namedAtMs: number | null;
   /** True when we or an earlier owner may have sent rows of it to the store already. */
-  tried: boolean;
+  attempted: boolean;
   /** When the coordinator last accepted a commit for it (`performance.now`). */
   confirmedAt: number;
   /** Each with its reason in the form that may be counted and logged. */
-  readonly letters: (DeadLetter & { readonly label: string })[];
-  letterBytes: number;
+  readonly deadLetters: (DeadLetter & { readonly label: string })[];
+  deadLetterBytes: number;
   /** How many of its records had each outcome, for the counters. */
   readonly outcomes: Map<string, { kind: Outcome['kind']; reason: string; count: number }>;
 }
@@ -53,10 +53,10 @@ export function createBlock(options: {
     trace: null,
     mark: null,
     namedAtMs: intent === null ? null : intent.namedAtMs,
-    tried: intent !== null || (triedTo !== null && start < triedTo),
+    attempted: intent !== null || (triedTo !== null && start < triedTo),
     confirmedAt: intent === null ? 0 : performance.now(),
-    letters: [],
-    letterBytes: 0,
+    deadLetters: [],
+    deadLetterBytes: 0,
     outcomes: new Map(),
   };
 }
@@ -81,19 +81,19 @@ export async function settleBlock(block: Block, carried: BlockOrigin['carried'])
 }
 
 /** The coordinator has just accepted a block's intent, for the first time or again. */
-export function noteNamed(block: Block, namedAtMs: number): void {
+export function markNamed(block: Block, namedAtMs: number): void {
   block.namedAtMs = namedAtMs;
   block.confirmedAt = performance.now();
 }
 
 /** The block's name for the store. From then on the block counts as tried. */
-export function nameTry(
+export function startAttempt(
   block: Block,
   { topic, partition }: { topic: string; partition: number },
   logDecidedAtMs: number | null,
 ): BlockName {
-  const { start, end, transformVersion, firstTimestampMs, tried: triedBefore } = block;
-  block.tried = true;
+  const { start, end, transformVersion, firstTimestampMs, attempted: triedBefore } = block;
+  block.attempted = true;
   const name = { topic, partition, start, end, transformVersion, firstTimestampMs: firstTimestampMs ?? 0, triedBefore };
   return logDecidedAtMs === null ? name : { ...name, logDecidedAtMs };
 }
@@ -115,8 +115,8 @@ export function addToBlock(block: Block, record: StreamRecord): void {
     label = error.name;
   }
   if (outcome.kind === 'deadLetter') {
-    block.letters.push({ record, reason: outcome.reason, label });
-    block.letterBytes += (record.value?.length ?? 0) + (record.key?.length ?? 0);
+    block.deadLetters.push({ record, reason: outcome.reason, label });
+    block.deadLetterBytes += (record.value?.length ?? 0) + (record.key?.length ?? 0);
   }
   const name = `${outcome.kind} ${label}`;
   const counted = block.outcomes.get(name);

@@ -51,7 +51,7 @@ function openBench() {
       deadLetters: createMemoryLog().openProducer(),
       limits: { rowsMax: 3, bytesMax: 1_000, ageMaxMs: 5 },
       sessionTimeoutMs: 60_000,
-      waits: { attempt: wait, standstill: wait },
+      waits: { attempt: wait, pause: wait },
     });
   };
   const open = async () =>
@@ -109,7 +109,7 @@ describe('an answer from another place than the partition is read at', () => {
     const { open, state } = openBench();
     const guarded = await open();
     // Asked before the partition was looked at anew, twice from the same place.
-    expect([guarded.takesFrom(60), guarded.takesFrom(60)]).toEqual([false, false]);
+    expect([guarded.acceptsFetchFrom(60), guarded.acceptsFetchFrom(60)]).toEqual([false, false]);
     expect(guarded.worker.next).toBe(0);
     expect(state.seeks).toEqual([0, 0, 0]);
     guarded.end();
@@ -119,9 +119,9 @@ describe('an answer from another place than the partition is read at', () => {
     const { open, state } = openBench();
     state.start = 10;
     const guarded = await open();
-    expect(guarded.takesFrom(10)).toBe(true);
+    expect(guarded.acceptsFetchFrom(10)).toBe(true);
     expect(guarded.worker.next).toBe(10);
-    expect(guarded.takesFrom(5)).toBe(true);
+    expect(guarded.acceptsFetchFrom(5)).toBe(true);
     guarded.end();
   });
 });

@@ -1,15 +1,15 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { NO_NOTE, parseRead, toMetadata } from './intent.ts';
 import { isSameMark, isSuspect, type LogMark } from './log-mark.ts';
-import { Fenced, LogGone, type LogPartition } from './log-partition.ts';
-import { type Finding, isAnswer, type OffsetDecision, toFindingText } from './offset-decision.ts';
-import { createOwnedPartition, type OwnedPartition, stopPartition } from './owned-partition.ts';
+import { Fenced, type LogPartition, TopicGone } from './log-partition.ts';
+import { type Finding, isDecisionFor, type OffsetDecision, toFindingText } from './offset-decision.ts';
+import { createOwnedPartition, type OwnedPartition, pausePartition } from './owned-partition.ts';
 import { Ownership } from './ownership.ts';
 import type { PartitionWorker, Reports } from './partition-worker.ts';
 
 /** After a decision of an operator the partition goes on within seconds, and the coordinator is hardly burdened. */
-const DECISION_LOOK_MS = 2_000;
-const ASK_AGAIN_MS = 200;
+const DECISION_POLL_MS = 2_000;
+const RETRY_WAIT_MS = 200;
 
 /** A partition just looked at: what is committed, and what the log says of it. */
 export interface ExaminedPartition {
@@ -81,7 +81,7 @@ export class GuardedPartition {
    * Checks batches before their records are taken. False when they may not belong to the log that was read: then they
    * are dropped, and fetched again once that is known.
    */
-  follows(batches: readonly LogMark[]): boolean {
+  acceptsBatches(batches: readonly LogMark[]): boolean {
     const [first] = batches;
     if (first === undefined || first.epoch === this.#provenEpoch) return true;
     const { lastRead } = this.#worker;
@@ -96,7 +96,7 @@ export class GuardedPartition {
    * wait brings them back: those that came are taken. Any other is the answer to a question from before the partition
    * was examined. It is asked again, or records that the log still has would be passed over.
    */
-  takesFrom(from: number): boolean {
+  acceptsFetchFrom(from: number): boolean {
     const { next } = this.#worker;
     if (from > next && from > this.#log.start) {
       this.#log.seek(next);
@@ -146,7 +146,7 @@ export class GuardedPartition {
       (finding.kind === 'expired' && whenExpired === 'stop');
     if (isRefused) {
       const fault = toRefusal({ topic, partition, committed, groupId }, finding);
-      const standing = new StandingPartition({ log, fault, logger, metrics });
+      const standing = new PausedPartition({ log, fault, logger, metrics });
       void this.#awaitDecision(standing, { log, finding });
       return standing;
     }
@@ -166,7 +166,7 @@ export class GuardedPartition {
       try {
         return await log.batchAt(offset);
       } catch (fault) {
-        if (fault instanceof LogGone) this.outOfRange();
+        if (fault instanceof TopicGone) this.outOfRange();
         else await this.#options.refresh().catch(() => {});
         throw fault;
       }
@@ -193,7 +193,7 @@ export class GuardedPartition {
         return await work();
       } catch {
         await this.#options.refresh().catch(() => {});
-        await delay(ASK_AGAIN_MS, undefined, { signal: this.#over.signal }).catch(() => {});
+        await delay(RETRY_WAIT_MS, undefined, { signal: this.#over.signal }).catch(() => {});
       }
     }
   }
@@ -201,7 +201,7 @@ export class GuardedPartition {
   /** Is it only another leader, or another log? The last batch that was read shows it. */
   async #prove(last: LogMark, epoch: number): Promise<void> {
     const found = await this.#log.batchAt(last.base).catch((fault) => {
-      if (fault instanceof LogGone) return null;
+      if (fault instanceof TopicGone) return null;
       throw fault;
     });
     if (this.#over.signal.aborted) return;
@@ -221,7 +221,7 @@ export class GuardedPartition {
       return settled < next && (healthy || oldestUnwrittenMs !== null);
     };
     while (isBusy() && !this.#over.signal.aborted)
-      await delay(ASK_AGAIN_MS, undefined, { signal: this.#over.signal }).catch(() => {});
+      await delay(RETRY_WAIT_MS, undefined, { signal: this.#over.signal }).catch(() => {});
   }
 
   /** Ends the worker as a rebalance would, and starts again at the committed offset, if the log still has it. */
@@ -233,7 +233,7 @@ export class GuardedPartition {
     this.#worker = this.#open(examined);
   }
 
-  async #awaitDecision(standing: StandingPartition, { log, finding }: ExaminedPartition): Promise<void> {
+  async #awaitDecision(standing: PausedPartition, { log, finding }: ExaminedPartition): Promise<void> {
     const { readDecision, logger } = this.#options;
     const { topic, partition, committed, metadata } = log;
     const read = parseRead(committed, metadata);
@@ -242,7 +242,7 @@ export class GuardedPartition {
     while (!standing.signal.aborted) {
       try {
         const decision = await readDecision();
-        if (decision !== null && isAnswer(decision, read)) {
+        if (decision !== null && isDecisionFor(decision, read)) {
           const { from, decidedAtMs } = decision;
           const mark = from > log.start ? await log.batchAt(from - 1) : null;
           if (standing.signal.aborted) return;
@@ -254,10 +254,10 @@ export class GuardedPartition {
         }
       } catch (fault) {
         if (fault instanceof Fenced) return;
-        if (fault instanceof LogGone) return this.outOfRange();
+        if (fault instanceof TopicGone) return this.outOfRange();
         await this.#options.refresh().catch(() => {});
       }
-      await delay(DECISION_LOOK_MS, undefined, { signal: standing.signal }).catch(() => {});
+      await delay(DECISION_POLL_MS, undefined, { signal: standing.signal }).catch(() => {});
     }
   }
 }
@@ -280,7 +280,7 @@ function toRefusal(
 }
 
 /** A partition that is assigned here but not read, because going on would silently skip or double records. */
-class StandingPartition implements PartitionWorker {
+class PausedPartition implements PartitionWorker {
   readonly healthy = false;
   readonly lastRead = null;
   readonly #ownership = new Ownership();
@@ -290,11 +290,11 @@ class StandingPartition implements PartitionWorker {
   constructor({ log, fault, ...reports }: Reports & { log: LogPartition; fault: Error }) {
     this.#committed = log.committed;
     this.#owned = createOwnedPartition({ log, ownership: this.#ownership, ...reports });
-    stopPartition(this.#owned, log.committed, fault);
+    pausePartition(this.#owned, log.committed, fault);
   }
 
-  get hindrance(): string | null {
-    return this.#owned.hindrance.sentence;
+  get blocker(): string | null {
+    return this.#owned.blocker.sentence;
   }
 
   get next(): number {

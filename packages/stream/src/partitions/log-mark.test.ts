@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { NO_NOTE, parseMetadata, toMetadata } from './intent.ts';
 import { isSameMark, isSuspect, type LogMark, MarkTrail } from './log-mark.ts';
-import { isAnswer, judgeLog, parseDecision, toDecisionMetadata } from './offset-decision.ts';
+import { compareWithLog, isDecisionFor, parseDecision, toDecisionMetadata } from './offset-decision.ts';
 
 const whole = fc.nat({ max: 2 ** 40 });
 const mark: fc.Arbitrary<LogMark> = fc.record({ base: whole, epoch: fc.nat(), crc: fc.nat({ max: 2 ** 32 - 1 }) });
@@ -41,7 +41,7 @@ describe('what is committed beside an offset', () => {
     const range = fc.record({ start: whole, end: whole });
     const decision = fc.record({
       from: whole,
-      answers: fc.record({ committed: whole, mark: markOrNone }),
+      forCommit: fc.record({ committed: whole, mark: markOrNone }),
       decidedAtMs: whole,
       replaced: fc.array(range, { maxLength: 40 }),
     });
@@ -50,8 +50,8 @@ describe('what is committed beside an offset', () => {
         const metadata = toDecisionMetadata(made);
         expect(metadata.length).toBeLessThan(4_096);
         expect(parseDecision(made.from, metadata)).toEqual(made);
-        expect(isAnswer(made, made.answers)).toBe(true);
-        expect(isAnswer(made, { ...made.answers, committed: made.answers.committed + 1 })).toBe(false);
+        expect(isDecisionFor(made, made.forCommit)).toBe(true);
+        expect(isDecisionFor(made, { ...made.forCommit, committed: made.forCommit.committed + 1 })).toBe(false);
       }),
     );
     for (const metadata of [null, '', '{"v":2,"c":1,"t":1}', 'nonsense']) expect(parseDecision(3, metadata)).toBeNull();
@@ -88,7 +88,7 @@ describe('the batches that were read', () => {
       const mark = marks.findLast(({ base }) => base < committed)!;
       const judge = (now: readonly LogMark[], nowEnd: number) => {
         const found = mark.base < nowEnd ? (now.findLast(({ base }) => base <= mark.base) ?? null) : null;
-        return judgeLog({ committed, end: committed, mark }, { start: 0, end: nowEnd, found }).kind;
+        return compareWithLog({ committed, end: committed, mark }, { start: 0, end: nowEnd, found }).kind;
       };
       expect(judge(marks, end)).toBe('intact');
       // Logs are cut between batches.
@@ -108,10 +108,10 @@ describe('the batches that were read', () => {
   it('that retention took, or that no commit names, prove nothing', () => {
     const found = { base: 12, epoch: 1, crc: 7 };
     const read = { committed: 30, end: 30, mark: { base: 10, epoch: 1, crc: 5 } };
-    expect(judgeLog(read, { start: 20, end: 40, found: null }).kind).toBe('unproven');
-    expect(judgeLog({ ...read, mark: null }, { start: 0, end: 40, found }).kind).toBe('unproven');
-    expect(judgeLog(read, { start: 0, end: 40, found }).kind).toBe('unproven');
-    expect(judgeLog(read, { start: 31, end: 40, found: null })).toEqual({ kind: 'expired', start: 31 });
+    expect(compareWithLog(read, { start: 20, end: 40, found: null }).kind).toBe('unproven');
+    expect(compareWithLog({ ...read, mark: null }, { start: 0, end: 40, found }).kind).toBe('unproven');
+    expect(compareWithLog(read, { start: 0, end: 40, found }).kind).toBe('unproven');
+    expect(compareWithLog(read, { start: 31, end: 40, found: null })).toEqual({ kind: 'expired', start: 31 });
   });
 });
 
@@ -124,7 +124,7 @@ it('tells a batch that another leader appended from the same bytes of the one be
 
 it('finds a log shortened that ends within the block under way, although its start is committed', () => {
   const read = { committed: 10, end: 30, mark: { base: 29, epoch: 1, crc: 5 } };
-  expect(judgeLog(read, { start: 0, end: 20, found: null })).toEqual({ kind: 'shortened', end: 20 });
+  expect(compareWithLog(read, { start: 0, end: 20, found: null })).toEqual({ kind: 'shortened', end: 20 });
 });
 
 it('suspects another batch at a place that was read, whatever its epoch, and not the batch itself', () => {

@@ -13,7 +13,7 @@ export class Fenced extends Error {
  * The topic that was examined is gone; another one may have its name. What is known of the log is about the old topic,
  * so it must be examined again before anything is read.
  */
-export class LogGone extends Error {
+export class TopicGone extends Error {
   override readonly name = 'LogGone';
   readonly topic: string;
   readonly partition: number;

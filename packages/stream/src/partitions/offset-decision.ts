@@ -30,7 +30,7 @@ interface LogState {
  * Compares a commit with the log.
  * @param read what the group has read: up to `end`, whose last batch was `mark`
  */
-export function judgeLog(
+export function compareWithLog(
   read: { committed: number; end: number; mark: LogMark | null; isForeign?: boolean },
   { start, end, found }: LogState,
 ): Finding {
@@ -80,7 +80,7 @@ export interface OffsetDecision {
   /** Where reading goes on. */
   readonly from: number;
   /** The commit that it answers. If the group has committed anything else, the decision is over. */
-  readonly answers: { readonly committed: number; readonly mark: LogMark | null };
+  readonly forCommit: { readonly committed: number; readonly mark: LogMark | null };
   /** Epoch milliseconds. */
   readonly decidedAtMs: number;
   /** Offsets that may have rows from an earlier log, by this decision and earlier ones, the newest first. */
@@ -100,7 +100,7 @@ const RANGES_MAX = 40;
 /** The group that stores the decisions about another group. */
 export const decisionGroupOf = (groupId: string): string => `${groupId}.offset-decisions`;
 
-export function toDecisionMetadata({ answers, decidedAtMs, replaced }: OffsetDecision): string {
+export function toDecisionMetadata({ forCommit: answers, decidedAtMs, replaced }: OffsetDecision): string {
   const { committed, mark } = answers;
   const ranges = replaced.slice(0, RANGES_MAX).map(({ start, end }) => [start, end]);
   return JSON.stringify({ v: FORMAT, c: committed, m: mark && fromMark(mark), t: decidedAtMs, r: ranges });
@@ -122,15 +122,15 @@ export function parseDecision(from: number, metadata: string | null): OffsetDeci
   if (from < 0 || value?.v !== FORMAT || typeof value.c !== 'number' || typeof value.t !== 'number') return null;
   return {
     from,
-    answers: { committed: value.c, mark: parseMark(value.m) },
+    forCommit: { committed: value.c, mark: parseMark(value.m) },
     decidedAtMs: value.t,
     replaced: Array.isArray(value.r) ? value.r.flatMap(parseRange) : [],
   };
 }
 
 /** True when a decision is about this very commit. */
-export function isAnswer(decision: OffsetDecision, to: { committed: number; mark: LogMark | null }): boolean {
-  const { committed, mark } = decision.answers;
+export function isDecisionFor(decision: OffsetDecision, to: { committed: number; mark: LogMark | null }): boolean {
+  const { committed, mark } = decision.forCommit;
   if (committed !== to.committed) return false;
   return mark === null || to.mark === null ? mark === to.mark : isSameMark(mark, to.mark);
 }

@@ -9,11 +9,11 @@ export interface OwnedPartition extends Reports {
   readonly log: LogPartition;
   readonly ownership: Ownership;
   /** Why it does not go on. */
-  readonly hindrance: Hindrance;
+  readonly blocker: Blocker;
 }
 
-export function createOwnedPartition(given: Omit<OwnedPartition, 'hindrance'>): OwnedPartition {
-  return { ...given, hindrance: new Hindrance({ at: given.log, logger: given.logger }) };
+export function createOwnedPartition(given: Omit<OwnedPartition, 'blocker'>): OwnedPartition {
+  return { ...given, blocker: new Blocker({ at: given.log, logger: given.logger }) };
 }
 
 /**
@@ -22,8 +22,8 @@ export function createOwnedPartition(given: Omit<OwnedPartition, 'hindrance'>): 
  * @throws Fenced when the partition belongs to another member, OwnershipOver when it is not assigned here any more
  */
 export async function commitOffset(owned: OwnedPartition, offset: number, metadata: string): Promise<void> {
-  const { log, ownership, metrics, hindrance } = owned;
-  const trial = hindrance.begin(`offset ${offset} is not committed`);
+  const { log, ownership, metrics, blocker: hindrance } = owned;
+  const trial = hindrance.beginStep(`offset ${offset} is not committed`);
   const commit = () => log.commit(offset, metadata);
   await ownership.retry(commit, (fault) => {
     if (fault instanceof Fenced) return false;
@@ -39,14 +39,14 @@ export async function commitOffset(owned: OwnedPartition, offset: number, metada
  * partitions go on.
  * @returns a function to call when it goes on again; the end of the ownership does the same
  */
-export function stopPartition(owned: OwnedPartition, offset: number, error: unknown): () => void {
-  const { log, ownership, metrics, logger, hindrance } = owned;
+export function pausePartition(owned: OwnedPartition, offset: number, error: unknown): () => void {
+  const { log, ownership, metrics, logger, blocker: hindrance } = owned;
   const { topic, partition } = log;
   metrics.stopped(topic, 1);
-  hindrance.stand('the partition has stopped', error);
+  hindrance.set('the partition has stopped', error);
   const release = () => {
     ownership.signal.removeEventListener('abort', release);
-    hindrance.goOn();
+    hindrance.clear();
     metrics.stopped(topic, -1);
   };
   ownership.signal.addEventListener('abort', release, { once: true });
@@ -60,9 +60,9 @@ export function stopPartition(owned: OwnedPartition, offset: number, error: unkn
  * longer, or what brokers call final (such as a missing grant), is reported as the reason why its partition does not go
  * on.
  */
-const STUMBLE_MS = 10_000;
+const SHORT_FAULT_MS = 10_000;
 
-interface HindranceOptions {
+interface BlockerOptions {
   readonly at: { readonly topic: string; readonly partition: number };
   readonly logger: Logger | undefined;
 }
@@ -71,11 +71,11 @@ interface HindranceOptions {
 const isFinal = (fault: unknown) => fault instanceof Error && (fault as { retriable?: boolean }).retriable === false;
 
 /** Why a partition does not go on although it keeps trying: for readiness, and for operators. */
-export class Hindrance {
-  readonly #options: HindranceOptions;
+export class Blocker {
+  readonly #options: BlockerOptions;
   #sentence: string | null = null;
 
-  constructor(options: HindranceOptions) {
+  constructor(options: BlockerOptions) {
     this.#options = options;
   }
 
@@ -88,34 +88,34 @@ export class Hindrance {
    * Starts a step.
    * @param doing such as `offset 7 is not committed`
    */
-  begin(doing: string): StepTrial {
+  beginStep(doing: string): StepTrial {
     const { at, logger } = this.#options;
     const { topic, partition } = at;
     const startMs = performance.now();
     let isTold = false;
     return {
       failed: (error) => {
-        retryLogOf(logger)?.tell({ topic, partition, level: 'error', error }, doing);
-        if (!isFinal(error) && performance.now() - startMs < STUMBLE_MS) return;
+        retryLogOf(logger)?.report({ topic, partition, level: 'error', error }, doing);
+        if (!isFinal(error) && performance.now() - startMs < SHORT_FAULT_MS) return;
         isTold = true;
-        this.stand(doing, error);
+        this.set(doing, error);
       },
       done: () => {
         if (!isTold) return;
         logger?.warn({ topic, partition }, 'what hindered the partition is over');
-        this.goOn();
+        this.clear();
       },
     };
   }
 
   /** The partition stands until `goOn`. */
-  stand(what: string, error: unknown): void {
+  set(what: string, error: unknown): void {
     const { topic, partition } = this.#options.at;
     const reason = error instanceof Error ? error.message : String(error);
     this.#sentence = `${topic}/${partition}: ${what}: ${reason}`;
   }
 
-  goOn(): void {
+  clear(): void {
     this.#sentence = null;
   }
 }
@@ -131,17 +131,17 @@ interface StepTrial {
  * minutes, because otherwise a person is needed. An attempt costs one refused insert, and the log keeps its records for
  * days.
  */
-const STANDSTILL_WAITS: Waits = { minMs: 30_000, maxMs: 600_000 };
+const PAUSE_WAITS: Waits = { minMs: 30_000, maxMs: 600_000 };
 
 /** A partition that stands after a fault that waiting does not end. It tries again now and then, until it goes on. */
-export class Standstill {
+export class PartitionPause {
   readonly #owned: OwnedPartition;
   readonly #waits: Waits;
   #waitMs: number;
   #release: (() => void) | null = null;
 
   /** @param waits other than production's for tests only */
-  constructor(owned: OwnedPartition, waits: Waits = STANDSTILL_WAITS) {
+  constructor(owned: OwnedPartition, waits: Waits = PAUSE_WAITS) {
     this.#owned = owned;
     this.#waits = waits;
     this.#waitMs = waits.minMs;
@@ -149,7 +149,7 @@ export class Standstill {
 
   /** Logs that the partition stands at `offset`, counts it once, and resolves when it is time to try again. */
   async wait(offset: number, error: unknown): Promise<void> {
-    const release = stopPartition(this.#owned, offset, error);
+    const release = pausePartition(this.#owned, offset, error);
     this.#release?.();
     this.#release = release;
     const waitMs = this.#waitMs;

@@ -20,7 +20,7 @@ export interface PartitionWorker extends BlockReading {
    */
   readonly healthy: boolean;
   /** Why it does not go on although it keeps trying, as a sentence; null while there is no reason. */
-  readonly hindrance: string | null;
+  readonly blocker: string | null;
   /** The last batch that it has taken; null when it has taken none and does not know the batch before. */
   readonly lastRead: LogMark | null;
   /**
@@ -35,12 +35,12 @@ export interface PartitionWorker extends BlockReading {
 }
 
 /** Why partitions stand or do not go on, by `topic/partition`; empty when all work. */
-export function hindrancesOf(
+export function blockersOf(
   partitions: Iterable<{ readonly log: { topic: string; partition: number }; readonly worker: PartitionWorker }>,
 ): Map<string, string> {
   const found = new Map<string, string>();
   for (const { log, worker } of partitions)
-    if (worker.hindrance !== null) found.set(`${log.topic}/${log.partition}`, worker.hindrance);
+    if (worker.blocker !== null) found.set(`${log.topic}/${log.partition}`, worker.blocker);
   return found;
 }
 

@@ -7,8 +7,8 @@ import {
   commitOffset,
   createOwnedPartition,
   type OwnedPartition,
-  Standstill,
-  stopPartition,
+  PartitionPause,
+  pausePartition,
 } from './owned-partition.ts';
 import { Ownership, OwnershipOver, type Waits } from './ownership.ts';
 import type { PartitionWorker, Reports } from './partition-worker.ts';
@@ -39,7 +39,7 @@ export interface RecordPartitionOptions extends Reports {
   log: LogPartition;
   handler: BatchHandler;
   /** Tests only: shorter waits between attempts, and before a partition that stopped is tried again. */
-  waits?: { attempt: Waits; standstill: Waits };
+  waits?: { attempt: Waits; pause: Waits };
 }
 
 /** One partition of a record consumer. It handles batches in order, one at a time, and commits each when it is done. */
@@ -47,7 +47,7 @@ export class RecordPartition implements PartitionWorker {
   readonly #options: RecordPartitionOptions;
   readonly #ownership: Ownership;
   readonly #owned: OwnedPartition;
-  readonly #standstill: Standstill;
+  readonly #standstill: PartitionPause;
   #queue: StreamRecord[] = [];
   #next: number;
   #done: number;
@@ -72,7 +72,7 @@ export class RecordPartition implements PartitionWorker {
     const { log, handler, metrics, logger } = options;
     this.#ownership = new Ownership(options.waits?.attempt);
     this.#owned = createOwnedPartition({ log, metrics, logger, ownership: this.#ownership });
-    this.#standstill = new Standstill(this.#owned, options.waits?.standstill);
+    this.#standstill = new PartitionPause(this.#owned, options.waits?.pause);
     this.#next = log.committed;
     this.#done = log.committed;
     this.#committed = log.committed;
@@ -110,8 +110,8 @@ export class RecordPartition implements PartitionWorker {
     return this.#intake !== 'standing';
   }
 
-  get hindrance(): string | null {
-    return this.#owned.hindrance.sentence;
+  get blocker(): string | null {
+    return this.#owned.blocker.sentence;
   }
 
   get #batchRecordsMax(): number {
@@ -163,7 +163,7 @@ export class RecordPartition implements PartitionWorker {
         partition,
         committed,
         logStart,
-        isDecision,
+        isOperatorDecision: isDecision,
         signal: this.#ownership.signal,
         hasBatch: (mark: LogMark) => hasBatch(log, mark),
       };
@@ -276,7 +276,10 @@ export class RecordPartition implements PartitionWorker {
     await this.#ownership.retry(handle, (error) => {
       if (!(error instanceof RetryableFault)) return false;
       metrics.retry(log.topic, 'batch');
-      retryLogOf(logger)?.tell({ topic, partition, level: 'warn', error, fields: { start } }, 'a batch is tried again');
+      retryLogOf(logger)?.report(
+        { topic, partition, level: 'warn', error, fields: { start } },
+        'a batch is tried again',
+      );
       return true;
     });
     this.#ownership.check();
@@ -303,6 +306,6 @@ export class RecordPartition implements PartitionWorker {
 
   #stop(error: unknown) {
     if (this.#intake !== 'ended') this.#intake = 'standing';
-    stopPartition(this.#owned, this.#done, error);
+    pausePartition(this.#owned, this.#done, error);
   }
 }

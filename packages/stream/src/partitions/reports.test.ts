@@ -124,7 +124,7 @@ describe('what a partition tells', () => {
       const none = { minMs: 0, maxMs: 0 };
       const worker = openBlockPartition(store, logger, {
         rowsMax: 2,
-        waits: { attempt: none, standstill: none },
+        waits: { attempt: none, pause: none },
         retentionMsOf: () => (retentionHours === null ? null : retentionHours * 3_600_000),
       });
       const records = toRecords(['row', 'row']);
@@ -161,7 +161,9 @@ describe('what a partition tells', () => {
       ['warn', 'no connection'],
     ]);
     expect(lines[0]).toMatchObject({ topic: 'topic', partition: 2 });
-    expect(await metrics.text()).toContain('stream_retries_total{topic="topic",step="assign",service="test"} 3');
+    expect(await metrics.text()).toContain(
+      'playline_stream_retries_total{topic="topic",step="assign",service="test"} 3',
+    );
     worker.end();
   });
 });

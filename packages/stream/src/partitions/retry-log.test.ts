@@ -10,7 +10,7 @@ import { RetryNotice } from './retry-log.ts';
 const TOPIC = 'topic';
 const PARTITIONS = 6;
 const none = { minMs: 0, maxMs: 0 };
-const waits = { attempt: none, standstill: none };
+const waits = { attempt: none, pause: none };
 
 beforeEach(() => void vi.useFakeTimers({ toFake: ['performance'] }));
 afterEach(() => void vi.useRealTimers());

@@ -30,11 +30,11 @@ export class RetryNotice {
  * Longer than the longest wait between two attempts. A failure after such a pause is a new incident, and is logged at
  * once.
  */
-const STORY_END_MS = 60_000;
+const INCIDENT_END_MS = 60_000;
 /** Reasons with changing texts could otherwise be kept for ever. */
-const STORIES_MAX = 100;
+const INCIDENTS_MAX = 100;
 
-interface Story {
+interface Incident {
   readonly notice: RetryNotice;
   readonly partitions: Set<string>;
   lastMs: number;
@@ -60,13 +60,13 @@ const toShape = (text: string) => text.replace(/\d+/g, '#');
  */
 export class RetryLog {
   readonly #logger: Logger;
-  readonly #stories = new Map<string, Story>();
+  readonly #stories = new Map<string, Incident>();
 
   constructor(logger: Logger) {
     this.#logger = logger;
   }
 
-  tell({ topic, partition, level, error, fields }: FailedAttempt, message: string): void {
+  report({ topic, partition, level, error, fields }: FailedAttempt, message: string): void {
     const reason = toReason(error);
     const story = this.#storyOf(toShape(`${level} ${message} ${reason}`));
     story.partitions.add(`${topic}/${partition}`);
@@ -77,13 +77,13 @@ export class RetryLog {
     this.#logger.debug({ error, topic, partition }, message);
   }
 
-  #storyOf(name: string): Story {
+  #storyOf(name: string): Incident {
     const nowMs = performance.now();
     const known = this.#stories.get(name);
-    const goesOn = known !== undefined && nowMs - known.lastMs < STORY_END_MS;
+    const goesOn = known !== undefined && nowMs - known.lastMs < INCIDENT_END_MS;
     const story = goesOn ? known : { notice: new RetryNotice(), partitions: new Set<string>(), lastMs: nowMs };
     story.lastMs = nowMs;
-    if (this.#stories.size >= STORIES_MAX && !goesOn) this.#stories.clear();
+    if (this.#stories.size >= INCIDENTS_MAX && !goesOn) this.#stories.clear();
     this.#stories.set(name, story);
     return story;
   }

@@ -2,8 +2,8 @@ import { runsOf } from '@playline/testkit/runs';
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { OversizeFault, RetryableFault } from '../ports.ts';
-import { createTokenSink, type Fate, TokenStore } from '../test/token-store.ts';
-import { createNameNotes, storeOnce } from './store-once.ts';
+import { createTokenSink, type InsertOutcome, TokenStore } from '../test/token-store.ts';
+import { createTokenNotes, storeOnce } from './store-once.ts';
 
 const TOPIC = 'topic';
 
@@ -28,7 +28,7 @@ function openOwners(store: TokenStore, count: number, offsets: readonly number[]
   });
 }
 
-const fates = fc.constantFrom<Fate>('stored', 'refused', 'halfway', 'unanswered', 'forgotten');
+const fates = fc.constantFrom<InsertOutcome>('stored', 'refused', 'halfway', 'unanswered', 'forgotten');
 
 it('stores every row of a block once, whoever of its owners tries, whatever becomes of the inserts', async () => {
   const offsets = fc.uniqueArray(fc.nat(60), { minLength: 1, maxLength: 20 });
@@ -93,7 +93,7 @@ it('stores every row once, also when owners write at the same time and what they
 
 it('stores a row once although its own token is used up, also when two owners get there at the same time', async () => {
   const store = new TokenStore();
-  const fatesLeft: Fate[] = ['forgotten'];
+  const fatesLeft: InsertOutcome[] = ['forgotten'];
   store.onInsert = async () => fatesLeft.shift() ?? 'stored';
   const [first, second, third] = openOwners(store, 3, [0]);
   await expect(first!(false)).rejects.toThrow(RetryableFault);
@@ -114,8 +114,8 @@ it('halves a block that is refused for its size until it fits, and asks for the 
     );
   while (!(await attempt())) refusals++;
   expect(store.offsets(TOPIC)).toHaveLength(1_000);
-  expect(store.asked.filter((rows) => rows === 1_000)).toHaveLength(5);
-  expect(store.asked.length).toBeLessThan(40);
+  expect(store.insertSizes.filter((rows) => rows === 1_000)).toHaveLength(5);
+  expect(store.insertSizes.length).toBeLessThan(40);
 });
 
 it('refuses a table with several rows for one record: it could not tell which of them are stored, and would lose the others', async () => {
@@ -126,7 +126,7 @@ it('refuses a table with several rows for one record: it could not tell which of
       start: 0,
       end: 2,
       triedBefore,
-      notes: createNameNotes(),
+      notes: createTokenNotes(),
       tokenOf: (start, end) => `${start}-${end}`,
       rows: {
         // Rows 1 and 2 come from one record, and go to two parts: of the first insert only one part gets there.

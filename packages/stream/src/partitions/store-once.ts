@@ -26,14 +26,14 @@ export interface TokenRows {
 }
 
 /** What this owner has learned about the tokens of a block; one for each block, kept between attempts. */
-export interface NameNotes {
+export interface TokenNotes {
   /** Tokens that the store certainly remembers: rows that anybody else sends under them are dropped. */
   readonly closed: Set<string>;
   /** How often an insert under a token was refused for its size. */
   readonly refusals: Map<string, number>;
 }
 
-export const createNameNotes = (): NameNotes => ({ closed: new Set(), refusals: new Map() });
+export const createTokenNotes = (): TokenNotes => ({ closed: new Set(), refusals: new Map() });
 
 export interface StoreOnceOptions {
   readonly rows: TokenRows;
@@ -44,7 +44,7 @@ export interface StoreOnceOptions {
   tokenOf(start: number, end: number): string;
   /** True when this owner or an earlier one may have sent rows of the block before. */
   readonly triedBefore: boolean;
-  readonly notes: NameNotes;
+  readonly notes: TokenNotes;
 }
 
 /**
@@ -157,7 +157,7 @@ function insertNamed({ rows, notes }: StoreOnceOptions, asked: readonly number[]
  * Runs an insert under a token and notes it when the insert is refused for its size.
  * @throws what the insert throws
  */
-export async function countRefusal(notes: NameNotes, token: string, insert: () => Promise<void>): Promise<void> {
+export async function countRefusal(notes: TokenNotes, token: string, insert: () => Promise<void>): Promise<void> {
   try {
     await insert();
   } catch (fault) {
@@ -171,7 +171,7 @@ export interface StoreFoldingOptions {
   /** Names the rows; used by the first attempt only. */
   readonly token: string;
   readonly triedBefore: boolean;
-  readonly notes: NameNotes;
+  readonly notes: TokenNotes;
   /**
    *
    * @throws RetryableFault when it is unknown whether the rows are stored, OversizeFault when there were too many
@@ -205,7 +205,7 @@ export interface StoreCalls {
   /** Runs an insert. @param rows counted once the store has acknowledged them */
   insert(table: string, rows: number, work: () => Promise<void>): Promise<void>;
   /** Runs a query. */
-  ask<T>(table: string, work: () => Promise<T>): Promise<T>;
+  query<T>(table: string, work: () => Promise<T>): Promise<T>;
 }
 
 /** From a small block on an idle engine to one that waits for merges. */
@@ -214,20 +214,19 @@ const INSERT_SECONDS = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
 /**
  * Counts rows, inserts, their duration and their faults by table. A `StoreFault` becomes what the block protocol
  * expects: try again, try again with fewer rows, or the fault itself, which stops the partition.
- * @param prefix before the names of the metrics: `event_writer` gives `event_writer_rows_total`
  */
-export function createStoreCalls(metrics: Metrics, prefix: string): StoreCalls {
-  const rowsTotal = metrics.counter(`${prefix}_rows_total`, 'Rows acknowledged by the store', ['table']);
-  const insertsTotal = metrics.counter(`${prefix}_inserts_total`, 'Inserts acknowledged by the store', ['table']);
-  const seconds = metrics.histogram(`${prefix}_insert_seconds`, 'Time of acknowledged inserts', {
+export function createStoreCalls(metrics: Metrics): StoreCalls {
+  const rowsTotal = metrics.counter('playline_store_rows_total', 'Rows acknowledged by the store', ['table']);
+  const insertsTotal = metrics.counter('playline_store_inserts_total', 'Inserts acknowledged by the store', ['table']);
+  const seconds = metrics.histogram('playline_store_insert_duration_seconds', 'Time of acknowledged inserts', {
     bucketsSeconds: INSERT_SECONDS,
     labelNames: ['table'],
   });
-  const faultsTotal = metrics.counter(`${prefix}_store_faults_total`, 'Faults of the store, by its name for them', [
+  const faultsTotal = metrics.counter('playline_store_faults_total', 'Faults of the store, by its name for them', [
     'table',
     'code',
   ]);
-  const ask: StoreCalls['ask'] = async (table, work) => {
+  const ask: StoreCalls['query'] = async (table, work) => {
     try {
       return await work();
     } catch (error) {
@@ -237,7 +236,7 @@ export function createStoreCalls(metrics: Metrics, prefix: string): StoreCalls {
     }
   };
   return {
-    ask,
+    query: ask,
     insert: (table, rows, work) =>
       ask(table, async () => {
         const stop = seconds.startTimer({ table });

@@ -26,15 +26,15 @@ it('reports the lag of the partitions that are assigned when it is read, and of 
     { topic: 'a/b', partition: 0, lag: 3 },
     { topic: 'c', partition: 1, lag: 5 },
   ];
-  expect(await read(metrics, 'stream_lag_records')).toEqual([
+  expect(await read(metrics, 'playline_stream_lag_records')).toEqual([
     '{topic="a/b",partition="0"} 3',
     '{topic="c",partition="1"} 5',
   ]);
   readings = [{ topic: 'c', partition: 1, lag: 0 }];
-  expect(await read(metrics, 'stream_lag_records')).toEqual(['{topic="c",partition="1"} 0']);
+  expect(await read(metrics, 'playline_stream_lag_records')).toEqual(['{topic="c",partition="1"} 0']);
   expect(refreshed).toBe(2);
   unwatch();
-  expect(await read(metrics, 'stream_lag_records')).toEqual([]);
+  expect(await read(metrics, 'playline_stream_lag_records')).toEqual([]);
 });
 
 it('tells how long the oldest write of a topic runs, and nothing of topics whose consumer writes no blocks', async () => {
@@ -51,7 +51,7 @@ it('tells how long the oldest write of a topic runs, and nothing of topics whose
     ],
   });
   watch({ readings: () => [{ topic: 'records', partition: 0, lag: 0 }] });
-  expect(await read(metrics, 'stream_oldest_write_seconds')).toEqual(['{topic="slow"} 7', '{topic="calm"} 0']);
+  expect(await read(metrics, 'playline_stream_oldest_write_seconds')).toEqual(['{topic="slow"} 7', '{topic="calm"} 0']);
 });
 
 it('reports a backlog while there is one, a lag of 0 when everything is stored, and nothing after the end', async () => {
@@ -65,12 +65,12 @@ it('reports a backlog while there is one, a lag of 0 when everything is stored, 
   const consumer = log.openBlockConsumer({ topics: ['topic'], sink: createTokenSink(store), limits, metrics });
   for (const text of ['a', 'b', 'c', 'd', 'e'])
     await send(producer, [{ topic: 'topic', key: null, value: Buffer.from(text) }]);
-  await until('the backlog', async () => (await read(metrics, 'stream_lag_records'))[0]?.endsWith(' 5'));
+  await until('the backlog', async () => (await read(metrics, 'playline_stream_lag_records'))[0]?.endsWith(' 5'));
   gate.resolve();
   await consumer.idle();
-  expect(await read(metrics, 'stream_lag_records')).toEqual(['{topic="topic",partition="0"} 0']);
+  expect(await read(metrics, 'playline_stream_lag_records')).toEqual(['{topic="topic",partition="0"} 0']);
   await consumer.close();
-  expect(await read(metrics, 'stream_lag_records')).toEqual([]);
+  expect(await read(metrics, 'playline_stream_lag_records')).toEqual([]);
 });
 
 it('reports the hours until retention may take what waits, for the partition that has the fewest', async () => {
@@ -81,5 +81,8 @@ it('reports the hours until retention may take what waits, for the partition tha
     ({ topic, partition: 0, lag: 0, oldestUnwrittenMs: waitingFor(hours), retentionMs }) satisfies PartitionReading;
   const readings = [reading('a', 2), reading('a', 70), reading('b', null), reading('for ever', 5, null)];
   createStreamMetrics(metrics).watch({ readings: () => [...readings, { topic: 'c', partition: 0, lag: 0 }] });
-  expect(await read(metrics, 'stream_retention_hours_left')).toEqual(['{topic="a"} 2', '{topic="b"} 72']);
+  expect(await read(metrics, 'playline_stream_retention_left_seconds')).toEqual([
+    '{topic="a"} 7200',
+    '{topic="b"} 259200',
+  ]);
 });

@@ -56,21 +56,23 @@ export function createStreamMetrics(metrics: Metrics | undefined): StreamMetrics
   if (metrics === undefined) return NO_METRICS;
   const before = known.get(metrics);
   if (before !== undefined) return before;
-  const records = metrics.counter('stream_records_total', 'Records taken from the log, by what became of them', [
-    'topic',
-    'outcome',
-    'reason',
-  ]);
-  const blocks = metrics.counter('stream_blocks_total', 'Blocks written, recovered or dropped by a fence', [
+  const records = metrics.counter(
+    'playline_stream_records_total',
+    'Records taken from the log, by what became of them',
+    ['topic', 'outcome', 'reason'],
+  );
+  const blocks = metrics.counter('playline_stream_blocks_total', 'Blocks written, recovered or dropped by a fence', [
     'topic',
     'result',
   ]);
-  const retries = metrics.counter('stream_retries_total', 'Attempts repeated after a fault that passes', [
+  const retries = metrics.counter('playline_stream_retries_total', 'Attempts repeated after a fault that passes', [
     'topic',
     'step',
   ]);
-  const skipped = metrics.counter('stream_offsets_skipped_total', 'Offsets missing in the log', ['topic']);
-  const stopped = metrics.gauge('stream_partitions_stopped', 'Partitions stopped by a permanent fault', ['topic']);
+  const skipped = metrics.counter('playline_stream_offsets_skipped_total', 'Offsets missing in the log', ['topic']);
+  const stopped = metrics.gauge('playline_stream_stopped_partitions', 'Partitions stopped by a permanent fault', [
+    'topic',
+  ]);
   const watch = createReadingGauges(metrics);
   const created: StreamMetrics = {
     record: (topic, { kind, reason }, count) => records.inc({ topic, outcome: kind, reason: reason ?? '' }, count),
@@ -91,28 +93,36 @@ export function createStreamMetrics(metrics: Metrics | undefined): StreamMetrics
 function createReadingGauges(metrics: Metrics): StreamMetrics['watch'] {
   const sources = new Set<ReadingSource>();
   const readings = () => [...sources].flatMap((source) => source.readings());
-  metrics.collectedGauge('stream_lag_records', 'Records behind the end of the log, by partition assigned here', {
-    labelNames: ['topic', 'partition'],
-    async collect(gauge) {
-      await Promise.all([...sources].map((source) => source.refresh?.()));
-      gauge.reset();
-      for (const { topic, partition, lag } of readings()) gauge.set({ topic, partition: String(partition) }, lag);
+  metrics.collectedGauge(
+    'playline_stream_lag_records',
+    'Records behind the end of the log, by partition assigned here',
+    {
+      labelNames: ['topic', 'partition'],
+      async collect(gauge) {
+        await Promise.all([...sources].map((source) => source.refresh?.()));
+        gauge.reset();
+        for (const { topic, partition, lag } of readings()) gauge.set({ topic, partition: String(partition) }, lag);
+      },
     },
-  });
-  metrics.collectedGauge('stream_oldest_write_seconds', 'Age of the oldest write of a block that runs', {
+  );
+  metrics.collectedGauge('playline_stream_oldest_write_seconds', 'Age of the oldest write of a block that runs', {
     labelNames: ['topic'],
     collect(gauge) {
       gauge.reset();
       for (const [topic, seconds] of oldestWrites(readings())) gauge.set({ topic }, seconds);
     },
   });
-  metrics.collectedGauge('stream_retention_hours_left', 'Hours until retention may take a record that waits here', {
-    labelNames: ['topic'],
-    collect(gauge) {
-      gauge.reset();
-      for (const [topic, hours] of leastHoursLeft(readings())) gauge.set({ topic }, hours);
+  metrics.collectedGauge(
+    'playline_stream_retention_left_seconds',
+    'Seconds until retention may take a record that waits here',
+    {
+      labelNames: ['topic'],
+      collect(gauge) {
+        gauge.reset();
+        for (const [topic, hours] of leastHoursLeft(readings())) gauge.set({ topic }, hours * 3600);
+      },
     },
-  });
+  );
   return (source) => {
     sources.add(source);
     return () => sources.delete(source);

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { OutgoingRecord, Producer, RecordPlace, StreamRecord } from '../ports.ts';
+import type { OutgoingRecord, Producer, RecordMetadata, StreamRecord } from '../ports.ts';
 
 /** What a test needs of the log behind a producer. */
 export interface ProducerHarness {
@@ -94,7 +94,7 @@ export function producerContract(name: string, open: () => Promise<ProducerHarne
       const values = [null, Buffer.alloc(0), Buffer.from('x')];
       for (const partition of [0, 1, 2])
         for (const [offset, value] of values.entries()) {
-          const place = await harness.producer.sendPlaced({ topic, key, partition, value });
+          const place = await harness.producer.sendForOffset({ topic, key, partition, value });
           expect(place).toMatchObject({ partition, offset });
         }
       const found = await harness.read(topic);
@@ -148,7 +148,7 @@ export function producerContract(name: string, open: () => Promise<ProducerHarne
     it('returns the place of a placed record, whatever else travels with it', async () => {
       const topic = await harness.createTopic({ partitions: 3 });
       const sends: Promise<unknown>[] = [];
-      const placed: { value: string; place: Promise<RecordPlace> }[] = [];
+      const placed: { value: string; place: Promise<RecordMetadata> }[] = [];
       for (let i = 0; i < 90; i++) {
         const record = { topic, key: Buffer.from(`key ${i % 7}`), value: Buffer.from(`placed ${i}`) };
         sends.push(
@@ -157,7 +157,7 @@ export function producerContract(name: string, open: () => Promise<ProducerHarne
             [0, 1, 2].map((n) => ({ ...record, value: Buffer.from(`other ${i} ${n}`) })),
           ),
         );
-        placed.push({ value: `placed ${i}`, place: harness.producer.sendPlaced(record) });
+        placed.push({ value: `placed ${i}`, place: harness.producer.sendForOffset(record) });
         if (i % 20 === 0) await new Promise((resolve) => setImmediate(resolve));
       }
       await Promise.all(sends);
@@ -171,7 +171,7 @@ export function producerContract(name: string, open: () => Promise<ProducerHarne
 
     it('returns no place for a record that it could not store', async () => {
       const topic = await harness.createTopic({ partitions: 1, recordBytesMax: 20_000 });
-      const placed = harness.producer.sendPlaced({ topic, key: null, value: randomBytes(40_000) });
+      const placed = harness.producer.sendForOffset({ topic, key: null, value: randomBytes(40_000) });
       await expect(placed).rejects.toThrow();
       expect(await harness.read(topic)).toEqual([]);
     });

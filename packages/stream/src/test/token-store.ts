@@ -1,4 +1,4 @@
-import { createNameNotes, storeOnce } from '../partitions/store-once.ts';
+import { createTokenNotes, storeOnce } from '../partitions/store-once.ts';
 import type { BlockBuilder, BlockName, BlockSink, Outcome, StreamRecord } from '../ports.ts';
 import { OversizeFault, RetryableFault } from '../ports.ts';
 
@@ -14,7 +14,7 @@ export interface StoredRow {
  * stored, but the answer is lost. `forgotten`: the token is remembered without its rows, as after a crash between the
  * two. `broken`: a fault that waiting does not end.
  */
-export type Fate = 'stored' | 'refused' | 'halfway' | 'unanswered' | 'forgotten' | 'broken';
+export type InsertOutcome = 'stored' | 'refused' | 'halfway' | 'unanswered' | 'forgotten' | 'broken';
 
 /** The table has partitions, like one of ClickHouse: tokens are remembered separately for each. */
 const PARTS = 2;
@@ -35,18 +35,18 @@ export class TokenStore {
   /** Inserts of more rows than this are refused for their size. */
   rowsMax = Number.POSITIVE_INFINITY;
   /** Control that loses rows: every acknowledgement is trusted, also for blocks that were tried before. */
-  withoutLook = false;
+  trustsAcknowledgements = false;
   /** Number of rows of each insert. */
-  readonly asked: number[] = [];
+  readonly insertSizes: number[] = [];
   readonly #tokens = new Set<string>();
   /** Called before and after a block is written; may throw or wait. */
   onWrite: (block: BlockName, moment: 'before' | 'after') => Promise<void> | void = () => {};
   /** Decides the result of an insert. The insert waits for it. */
-  onInsert: () => Promise<Fate> | Fate = () => 'stored';
+  onInsert: () => Promise<InsertOutcome> | InsertOutcome = () => 'stored';
 
   /** @throws OversizeFault, RetryableFault, Error */
   async insert(rows: readonly StoredRow[], token: string): Promise<void> {
-    this.asked.push(rows.length);
+    this.insertSizes.push(rows.length);
     if (rows.length > this.rowsMax) throw new OversizeFault(`${rows.length} rows are too many`);
     const fate = await this.onInsert();
     if (fate === 'broken') throw new Error('no such column');
@@ -79,7 +79,7 @@ export class TokenStore {
 class TokenBlock implements BlockBuilder {
   readonly #store: TokenStore;
   readonly #rows: StoredRow[] = [];
-  readonly #notes = createNameNotes();
+  readonly #notes = createTokenNotes();
   #released = false;
   bytes = 0;
 
@@ -114,7 +114,7 @@ class TokenBlock implements BlockBuilder {
         start,
         end,
         notes: this.#notes,
-        triedBefore: triedBefore && !store.withoutLook,
+        triedBefore: triedBefore && !store.trustsAcknowledgements,
         tokenOf: (from, to) => `${name}|${from}|${to - 1}`,
         rows: {
           count: rows.length,

@@ -52,7 +52,7 @@ export function createReadRow<T, R>({ codec, schemaOf, toRow }: ReadRowOptions<T
       return found.kind === 'unreadable' ? found : read(found.reader, record);
     },
     async later(record) {
-      const found = await readers.ask(schemaIdOf(record.value!)!).catch((cause: unknown) => {
+      const found = await readers.fetch(schemaIdOf(record.value!)!).catch((cause: unknown) => {
         throw new RetryableFault('the schema registry cannot be asked', { cause });
       });
       return found.kind === 'unreadable' ? found : read(found.reader, record);

@@ -3,7 +3,7 @@ import { type LogReader, RetryableFault, type StoreCalls, toPartition } from '@p
 import type { Refusal, TimedRow } from './timed-block.ts';
 
 export interface RefuseUpdatesOptions {
-  readonly store: Pick<ActivityStore, 'standing'>;
+  readonly store: Pick<ActivityStore, 'constantsOf'>;
   readonly calls: StoreCalls;
   /** The partition that a chain's key gives. @throws RetryableFault while brokers do not answer */
   readonly partitionOf: (chain: string) => Promise<number>;
@@ -32,7 +32,7 @@ export function createRefuseUpdates({ store, calls, partitionOf }: RefuseUpdates
     const found = new Map<string, ActivityConstants>();
     for (let from = 0; from < ids.length; from += IDS_MAX) {
       const asked = ids.slice(from, from + IDS_MAX);
-      const answer = await calls.ask('activity_ids', () => store.standing(asked));
+      const answer = await calls.query('activity_ids', () => store.constantsOf(asked));
       for (const [id, constants] of answer) found.set(id, constants);
     }
     return found;

@@ -12,10 +12,10 @@ export type SendTick = (partition: number) => Promise<number>;
  * Creates the step that appends a tick to a partition. No client can read the broker's clock: the time that the log
  * gives to the tick says up to when the partition is known.
  */
-export function createSendTick(producer: Pick<Producer, 'sendPlaced'>, topic: string): SendTick {
+export function createSendTick(producer: Pick<Producer, 'sendForOffset'>, topic: string): SendTick {
   return async (partition) => {
     const tick = { topic, partition, key: null, value: null, headers: { [TICK_HEADER]: '' } };
-    const { loggedAtMs } = await producer.sendPlaced(tick);
+    const { loggedAtMs } = await producer.sendForOffset(tick);
     if (loggedAtMs === null)
       throw new Error(`${topic} must keep the broker's times: message.timestamp.type=LogAppendTime`);
     return loggedAtMs;

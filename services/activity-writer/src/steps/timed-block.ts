@@ -4,11 +4,11 @@ import {
   type BlockName,
   type BlockOrigin,
   type BlockTrace,
-  createNameNotes,
+  createTokenNotes,
   type DeadLetter,
-  type NameNotes,
   type Outcome,
   type StreamRecord,
+  type TokenNotes,
 } from '@playline/stream';
 import type { ReadRow } from './read-row.ts';
 
@@ -28,7 +28,7 @@ export interface TimedRows<R> {
   readonly isRecovered: boolean;
   readonly block: BlockName;
   /** One for each block, kept from attempt to attempt. */
-  readonly notes: NameNotes;
+  readonly notes: TokenNotes;
   readonly signal: AbortSignal;
 }
 
@@ -49,9 +49,9 @@ export interface TimedBlockOptions<R> {
   /** Finds the rows that must not be written. @throws RetryableFault */
   readonly refuse: (rows: readonly TimedRow<R>[]) => Promise<readonly Refusal<R>[]>;
   /** Resolves when they are acknowledged. @throws RetryableFault */
-  readonly publishLetters: (letters: readonly DeadLetter[]) => Promise<void>;
+  readonly publishDeadLetters: (letters: readonly DeadLetter[]) => Promise<void>;
   /** Called for every record that is read, except ticks. */
-  readonly onTaken: (partition: number) => void;
+  readonly onRecordRead: (partition: number) => void;
   /** @throws RetryableFault to be called again */
   readonly write: (rows: TimedRows<R>) => Promise<void>;
 }
@@ -71,7 +71,7 @@ interface Held<R> {
 export class TimedBlock<R extends LoggedVersion> implements BlockBuilder {
   readonly #options: TimedBlockOptions<R>;
   readonly #partition: number;
-  readonly #notes = createNameNotes();
+  readonly #notes = createTokenNotes();
   readonly #places: LoggedRecord[] = [];
   readonly #held: Held<R>[] = [];
   #ticks = 0;
@@ -100,7 +100,7 @@ export class TimedBlock<R extends LoggedVersion> implements BlockBuilder {
   }
 
   add(record: StreamRecord): Outcome {
-    const { readRow, isTick, onTaken } = this.#options;
+    const { readRow, isTick, onRecordRead: onTaken } = this.#options;
     const { offset, timestampMs } = record;
     this.#places.push({ offset, timestampMs });
     if (isTick(record)) {
@@ -142,7 +142,7 @@ export class TimedBlock<R extends LoggedVersion> implements BlockBuilder {
 
   /** Reads the records that could not be read on arrival, and makes dead letters of what must not be written. */
   async #sift({ times }: BlockTimes): Promise<R[]> {
-    const { readRow, publishLetters } = this.#options;
+    const { readRow, publishDeadLetters: publishLetters } = this.#options;
     const letters: DeadLetter[] = [];
     const timed: TimedRow<R>[] = [];
     for (const { record, row: known, index } of this.#held) {

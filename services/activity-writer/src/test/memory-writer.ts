@@ -22,7 +22,7 @@ const SCHEMAS = new Map([
 ]);
 const PARTITIONS = 2;
 /** Tests need no waits. */
-const waits = { attempt: { minMs: 0, maxMs: 0 }, standstill: { minMs: 0, maxMs: 0 } };
+const waits = { attempt: { minMs: 0, maxMs: 0 }, pause: { minMs: 0, maxMs: 0 } };
 
 export const partitionOf = (chain: string): number => toPartition(Buffer.from(chain), PARTITIONS);
 
@@ -84,7 +84,7 @@ export function createMemoryWorld() {
       mints: { insert: async () => {} },
       schemaOf,
       deadLetters: producer,
-      onTaken: () => {},
+      onRecordRead: () => {},
       onMint: () => {},
       topicPrefix: '',
       partitionOf: async (chain: string) => partitionOf(chain),
@@ -102,9 +102,9 @@ export function createMemoryWorld() {
     open,
     told,
     send: (topic: string, chain: string, value: Buffer) =>
-      producer.sendPlaced({ topic, key: Buffer.from(chain), value }),
+      producer.sendForOffset({ topic, key: Buffer.from(chain), value }),
     tick: (partition: number) =>
-      producer.sendPlaced({ topic: ACTIVITIES, partition, key: null, value: null, headers: { [TICK_HEADER]: '' } }),
+      producer.sendForOffset({ topic: ACTIVITIES, partition, key: null, value: null, headers: { [TICK_HEADER]: '' } }),
     /** Runs one writer until everything is written. */
     write: async () => {
       const consumer = open();

@@ -1,6 +1,6 @@
 import {
   allExamples,
-  CURSOR_OF,
+  CURSOR_PLACEHOLDERS,
   createDocuments,
   EXAMPLE_TRACE_ID,
   findFaults,
@@ -125,7 +125,7 @@ describe('an example', () => {
   it.each(allExamples(source))('$name gets the very answer that it shows', async ({ request, answer, situation }) => {
     const api = await openIn(situation);
     const cursor = situation === undefined ? await nextCursorOf(api, request.target) : '';
-    const target = request.target.replace(CURSOR_OF.next, cursor);
+    const target = request.target.replace(CURSOR_PLACEHOLDERS.next, cursor);
     const keys = Object.entries(request.headers).map(([name, value]) => {
       return [name, value.replace(placeholderOf('secret'), api.minting.secretKey)] as const;
     });

@@ -1,4 +1,4 @@
-import { CURSOR_OF, type Example, envelope, success } from '@playline/api-docs';
+import { CURSOR_PLACEHOLDERS, type Example, envelope, success } from '@playline/api-docs';
 import { ADDRESS_EXPECTED } from '@playline/contracts';
 import type { ChainSettings } from '../config.ts';
 
@@ -84,7 +84,7 @@ export function createHistoryExamples(settings: DocsSettings): Example[] {
     {
       name: 'history-next',
       title: 'The next page: nothing has come yet',
-      request: get(at(`?page_cursor=${CURSOR_OF.next}`)),
+      request: get(at(`?page_cursor=${CURSOR_PLACEHOLDERS.next}`)),
       answer: success(200, { result: [], page }),
     },
     {

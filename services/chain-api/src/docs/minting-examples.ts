@@ -1,4 +1,12 @@
-import { CURSOR_OF, type Example, envelope, JSON_TYPE, placeholderOf, success, toText } from '@playline/api-docs';
+import {
+  CURSOR_PLACEHOLDERS,
+  type Example,
+  envelope,
+  JSON_TYPE,
+  placeholderOf,
+  success,
+  toText,
+} from '@playline/api-docs';
 import { ADDRESS_EXPECTED } from '@playline/contracts';
 import { type DocsSettings, EXAMPLE_CURSOR, firstOf, invalid } from './examples.ts';
 import { SECRET_KEY, secretHeaderOf } from './parts.ts';
@@ -225,7 +233,7 @@ function createReadExamples({ settings, call, chain }: ExampleParts) {
       {
         name: 'mint-requests-next',
         title: 'The next page: nothing has come yet',
-        request: call(`${MINTS}?page_cursor=${CURSOR_OF.next}`),
+        request: call(`${MINTS}?page_cursor=${CURSOR_PLACEHOLDERS.next}`),
         answer: success(200, { result: [], page }),
       },
       {

@@ -206,7 +206,7 @@ export function createMintingOperations(settings: DocsSettings, chain: Parameter
       { kind: SECRET_KEY, required: true },
       { kind: RATE_LIMIT_KEY, required: false },
     ],
-    caution: null,
+    confirmation: null,
     body: null,
     paging: null,
     ...rest,

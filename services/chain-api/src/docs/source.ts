@@ -47,7 +47,7 @@ const limited = (...answers: readonly AnswerSpec[]): AnswerSpec[] => withLimit([
 const NOTHING_ELSE = {
   method: 'GET',
   keys: [{ kind: RATE_LIMIT_KEY, required: false }],
-  caution: null,
+  confirmation: null,
   body: null,
 } as const;
 
@@ -146,7 +146,7 @@ export function createChainDocs(settings: DocsSettings): DocsSource {
         note: 'For servers of partners alone. No operation needs it.',
       },
     ],
-    first: {
+    firstPage: {
       title: 'Playline chains',
       lead: 'Read tokens and activities of a chain over HTTP, and follow its history without missing anything.',
       heading: 'Read your first token',
@@ -156,45 +156,45 @@ export function createChainDocs(settings: DocsSettings): DocsSource {
       command: 'The same token as a command',
     },
     operations: createOperations(settings),
-    errors: ERROR_WORDS,
+    errors: ERROR_TEXTS,
     partCodes: null,
-    nowhere: createNowhereExamples(settings),
+    otherExamples: createNowhereExamples(settings),
     articles: [],
   };
 }
 
-const ERROR_WORDS: DocsSource['errors'] = {
+const ERROR_TEXTS: DocsSource['errors'] = {
   VALIDATION_ERROR: {
     cause:
       'A parameter or a member of a body has a value that it cannot have, is missing or given twice; a cursor belongs to another chain or to other filters; the key header is missing; or no key signs for the environment yet. Headers that are too long have this code and status 431.',
-    mend: 'Read `details.errors`: it has each parameter and member that is wrong, and what it must be. The same request fails again.',
+    fix: 'Read `details.errors`: it has each parameter and member that is wrong, and what it must be. The same request fails again.',
   },
   UNAUTHORISED_REQUEST: {
     cause: 'The secret key is malformed, unknown, replaced by a newer one, or a publishable key.',
-    mend: 'Use the current secret key of the environment that the collection is linked to.',
+    fix: 'Use the current secret key of the environment that the collection is linked to.',
   },
   AUTHENTICATION_ERROR: {
     cause:
       'The collection belongs to another project or environment than the secret key; or the rate limit key in `x-api-key` is not valid: nobody has it, or it was replaced, revoked or has expired.',
-    mend: 'Use a key of the environment that the collection is linked to. Leave `x-api-key` out, or use a current key: no operation needs one.',
+    fix: 'Use a key of the environment that the collection is linked to. Leave `x-api-key` out, or use a current key: no operation needs one.',
   },
   RESOURCE_NOT_FOUND: {
     cause:
       'The chain is not served, the token is not known, nobody has linked the collection, it has no such mint request, or path and method are not part of the interface.',
-    mend: 'Compare the name of the chain, the address and the path; all paths start with `/v1/chains`.',
+    fix: 'Compare the name of the chain, the address and the path; all paths start with `/v1/chains`.',
   },
   CONFLICT_ERROR: {
     cause:
       'Reference ids of the request are pending or minted in the collection, or the request has them twice. Nothing of it was taken, and it cost nothing.',
-    mend: 'Take the assets with the ids in `details.values` out and send the others: those that conflict are taken care of already. An id that failed may be used again.',
+    fix: 'Take the assets with the ids in `details.values` out and send the others: those that conflict are taken care of already. An id that failed may be used again.',
   },
   TOO_MANY_REQUESTS_ERROR: {
     cause:
       'The client address, or the rate limit key, has made as many calls as it may within one window; or the project has used up what it may mint or refresh.',
-    mend: 'Send the same request again after the number of seconds in the `Retry-After` header.',
+    fix: 'Send the same request again after the number of seconds in the `Retry-After` header.',
   },
   INTERNAL_SERVER_ERROR: {
     cause: 'Something inside the service failed or did not answer in time. The request itself was not refused.',
-    mend: 'Send the same request again, with the same reference ids; cursors stay good. If it lasts, give the operator the `trace_id`.',
+    fix: 'Send the same request again, with the same reference ids; cursors stay good. If it lasts, give the operator the `trace_id`.',
   },
 };

@@ -1,13 +1,13 @@
 import { describe, expect, it } from 'vitest';
-import { createIsLogKnown } from './publish.ts';
+import { createIsLogApplied } from './publish.ts';
 
 const TOPIC = 'chain.mint-requests.v1';
 
 function openQuestion(ends: readonly number[], brought: readonly number[]) {
   const state = { ends, brought, nowMs: 0 };
-  const isLogKnown = createIsLogKnown({
+  const isLogKnown = createIsLogApplied({
     log: { bounds: async () => state.ends.map((end, partition) => ({ partition, end })) },
-    places: async () => new Map(state.brought.map((place, partition) => [`${TOPIC}/${partition}`, place])),
+    readOffsets: async () => new Map(state.brought.map((place, partition) => [`${TOPIC}/${partition}`, place])),
     topicPrefix: '',
     monotonicMs: () => state.nowMs,
   });

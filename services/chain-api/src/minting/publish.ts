@@ -16,7 +16,7 @@ import { type OutgoingRecord, type Producer, type SchemaRegistry, sendAll } from
 export interface RequestLog {
   bounds(
     topic: string,
-    options?: { readonly undecided?: boolean },
+    options?: { readonly readUncommitted?: boolean },
   ): Promise<readonly { readonly partition: number; readonly end: number }[]>;
 }
 
@@ -57,10 +57,10 @@ export function createMintTopics({ producer, registry, topicPrefix }: MintTopics
   };
 }
 
-export interface LogKnownParts {
+export interface LogAppliedOptions {
   readonly log: RequestLog;
   /** How far the log has been read into the claims, by `topic/partition`. */
-  readonly places: () => Promise<ReadonlyMap<string, number>>;
+  readonly readOffsets: () => Promise<ReadonlyMap<string, number>>;
   readonly topicPrefix: string;
   /** Milliseconds of a clock that only goes forward. */
   readonly monotonicMs?: () => number;
@@ -78,18 +78,18 @@ const ENDS_GOOD_MS = 10_000;
  * records stay where they are. The ends include records of open transactions. They are used for a while, because a log
  * with constant writes is never read to its present end.
  */
-export function createIsLogKnown({
+export function createIsLogApplied({
   log,
-  places,
+  readOffsets: places,
   topicPrefix,
   monotonicMs = () => performance.now(),
-}: LogKnownParts): () => Promise<boolean> {
+}: LogAppliedOptions): () => Promise<boolean> {
   const topic = topicPrefix + TOPICS.mintRequests.name;
   let asked: { readonly atMs: number; readonly ends: Awaited<ReturnType<RequestLog['bounds']>> } | null = null;
   return async () => {
     const nowMs = monotonicMs();
     if (asked === null || nowMs - asked.atMs > ENDS_GOOD_MS) {
-      const ends = await log.bounds(topic, { undecided: true });
+      const ends = await log.bounds(topic, { readUncommitted: true });
       if (ends.length === 0) throw new Error(`there is no topic ${topic}`);
       asked = { atMs: nowMs, ends };
     }

@@ -3,7 +3,7 @@ import type { Exchange, HeaderList } from '@playline/http';
 import {
   type QuotaPolicy,
   QuotaSpent,
-  type QuotaStanding,
+  type QuotaStatus,
   type Quotas,
   type QuotaTexts,
   toQuotaTexts,
@@ -69,13 +69,13 @@ export interface ProjectQuota {
 export async function showQuota(exchange: Exchange, { quotas, policy, projectId }: ProjectQuota, fault: unknown) {
   if (!(fault instanceof PublicError) || fault.retryAfterS === null) return;
   const { retryAfterS } = fault;
-  if (fault instanceof QuotaSpent) return show(exchange, policy, fault.standing);
+  if (fault instanceof QuotaSpent) return show(exchange, policy, fault.quota);
   // Without an answer of the store there is no quota to show.
   const left = await quotas.take(projectId, policy, 0).catch(() => null);
   if (left !== null) show(exchange, policy, { ...left, retryAfterS });
 }
 
-function show(exchange: Exchange, policy: QuotaPolicy, standing: QuotaStanding): void {
+function show(exchange: Exchange, policy: QuotaPolicy, standing: QuotaStatus): void {
   const headers = toQuotaHeaders(policy.kind, toQuotaTexts(policy, standing, Date.now()), true);
   const late = exchange.lateHeaders;
   exchange.lateHeaders = () => [...late(), ...headers];

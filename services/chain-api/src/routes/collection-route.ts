@@ -1,5 +1,5 @@
 import { type CollectionRecord, countFault, type KeyRecord, type UsageCounter } from '@playline/access-keys';
-import { ClientGone, type Exchange, type Route } from '@playline/http';
+import { ClientDisconnected, type Exchange, type Route } from '@playline/http';
 import type { MintCollection, QuotaPolicy } from '@playline/mints';
 import type { AdmitCall } from '../admit-call.ts';
 import type { Chain, RequireChain } from '../chains.ts';
@@ -68,7 +68,7 @@ export function createCollectionRoute(parts: CollectionRouteParts, operation: Co
         usage.used(key, 0, 0);
       } catch (fault) {
         // A call whose caller has disconnected is not counted as refused.
-        if (!(fault instanceof ClientGone)) countFault(usage, key, { fault, traceId: exchange.traceId });
+        if (!(fault instanceof ClientDisconnected)) countFault(usage, key, { fault, traceId: exchange.traceId });
         throw fault;
       }
     },

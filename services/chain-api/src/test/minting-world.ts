@@ -19,7 +19,7 @@ const PREFIX = 'svcapik';
 export const SECRET_KEY_HEADER = 'x-service-api-key';
 export const COLLECTION = `0x${'c0'.repeat(20)}`;
 /** Collections that are linked by another project, by another environment of this one, and no longer by anybody. */
-export const THEIRS = `0x${'c1'.repeat(20)}`;
+export const OTHER_PROJECT = `0x${'c1'.repeat(20)}`;
 export const ELSEWHERE = `0x${'c2'.repeat(20)}`;
 export const UNLINKED = `0x${'c3'.repeat(20)}`;
 export const SIGNER = `0x${'51'.repeat(20)}`;
@@ -61,7 +61,7 @@ export interface MintingWorld {
   /** State of the brokers; `lost` stores records but answers with a fault. */
   broker: 'well' | 'away' | 'lost';
   /** Whether everything on the log was read into the claims. */
-  isLogKnown: boolean;
+  isLogApplied: boolean;
 }
 
 export async function createMintingWorld(): Promise<MintingWorld> {
@@ -71,7 +71,7 @@ export async function createMintingWorld(): Promise<MintingWorld> {
   const { key: secretKey } = await createKey(context, made);
   const collections = [
     collectionRecord(COLLECTION),
-    collectionRecord(THEIRS, { projectId: 'theirs', environmentId: 'theirs-production' }),
+    collectionRecord(OTHER_PROJECT, { projectId: 'theirs', environmentId: 'theirs-production' }),
     collectionRecord(ELSEWHERE, { environmentId: 'demo-production' }),
     collectionRecord(UNLINKED, { state: 'unlinked' }),
   ];
@@ -97,7 +97,7 @@ export async function createMintingWorld(): Promise<MintingWorld> {
     requests,
     metadata,
     broker: 'well',
-    isLogKnown: false,
+    isLogApplied: false,
     verifySecret: createKeyVerifier({ keys: openKeys({ view, readEveryMs: 0 }), prefix: PREFIX, kind: 'secret' }),
     parts: {
       collections: createCollections({ collections: copyOf(collections), signableKeys: copyOf(signableKeys) }),
@@ -106,7 +106,7 @@ export async function createMintingWorld(): Promise<MintingWorld> {
       reader,
       cursors: createMintCursors({ keys: [{ id: 1, secret: Buffer.alloc(32, 7) }] }),
       topics: { publishRequests: createPublish(requests), publishMetadata: createPublish(metadata) },
-      isLogKnown: async () => world.isLogKnown,
+      isLogApplied: async () => world.isLogApplied,
     },
   };
   return world;

@@ -101,7 +101,7 @@ export async function openChainApi(options: TestChainApiOptions = {}): Promise<T
   const metrics = createChainApiMetrics(registry);
   const horizons = createHorizons({ watermarks, onFault: metrics.onOldHorizon });
   const chains = toChains([CHAIN, OTHER_CHAIN], PARTITIONS);
-  showHorizons(registry, chains, horizons.known);
+  showHorizons(registry, chains, horizons.last);
   const logLines: string[] = [];
   const minting = await createMintingWorld();
   const app = createChainApiApp({

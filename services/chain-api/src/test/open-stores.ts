@@ -28,7 +28,7 @@ export interface ChainStores {
   /** Makes, refreshes and revokes rate limit keys, as the operator's commands do. */
   readonly rateLimitKeys: RateLimitKeyContext;
   /** Updates Redis from the log of rate limit keys, as gateways do. */
-  levelRateLimitKeys(): Promise<unknown>;
+  syncRateLimitKeys(): Promise<unknown>;
   /** Publishes a watermark of a partition, in epoch microseconds. */
   publish(partition: number, us: number): Promise<void>;
   close(): Promise<void>;
@@ -63,7 +63,7 @@ export async function openChainStores(): Promise<ChainStores> {
       CLICKHOUSE_DATABASE: database,
     },
     rateLimitKeys: { store: createRecordStore({ view, log }, author), prefix: 'svcapik' },
-    levelRateLimitKeys,
+    syncRateLimitKeys: levelRateLimitKeys,
     putSilently,
     put: async (...rows) => {
       await putSilently(...rows);

@@ -12,12 +12,12 @@ import {
 } from '@playline/contracts';
 import {
   type AtomicPublisher,
-  awaitDecided,
+  awaitStableBounds,
   deadLetterTopicOf,
   isTakenOver,
   type LogReader,
   NOTICE_STEP,
-  type PlacedRecord,
+  type TransactionRecord,
 } from '@playline/stream';
 import { FencedFault, type IndexBatch, type IndexLog, type IndexLogs } from '../index-log.ts';
 import { type SummaryNotice, toNoticeText } from '../steps/block-summaries.ts';
@@ -89,7 +89,7 @@ function createReadTokens(options: IndexLogsOptions, chain: string): IndexLog['r
   };
 }
 
-async function publish(publisher: AtomicPublisher, records: readonly PlacedRecord[]): Promise<void> {
+async function publish(publisher: AtomicPublisher, records: readonly TransactionRecord[]): Promise<void> {
   try {
     await publisher.publish(records);
   } catch (cause) {
@@ -102,8 +102,8 @@ function toRecords(
   { activities, tokens, notices, progress }: IndexBatch,
   ids: SchemaIds,
   prefix: string,
-): PlacedRecord[] {
-  const place = (topic: Topic, key: string, value: Buffer): PlacedRecord => ({
+): TransactionRecord[] {
+  const place = (topic: Topic, key: string, value: Buffer): TransactionRecord => ({
     topic: prefix + topic.name,
     key: Buffer.from(key),
     value,
@@ -117,13 +117,13 @@ function toRecords(
       const key = `${token.chain} 0x${token.contractAddress.toString('hex')}`;
       return place(TOPICS.tokens, key, frameRecord(ids.tokens, tokenCodec.encode(token)));
     }),
-    ...notices.map((notice) => toLetter(notice, { chain: progress.chain, topic: prefix + TOPICS.activities.name })),
+    ...notices.map((notice) => toDeadLetter(notice, { chain: progress.chain, topic: prefix + TOPICS.activities.name })),
     place(TOPICS.indexProgress, progress.chain, frameRecord(ids.progress, indexProgressCodec.encode(progress))),
   ];
 }
 
 /** A dead letter without an original record. */
-function toLetter(notice: SummaryNotice, { chain, topic }: { chain: string; topic: string }): PlacedRecord {
+function toDeadLetter(notice: SummaryNotice, { chain, topic }: { chain: string; topic: string }): TransactionRecord {
   const toText = (_: string, value: unknown) => (typeof value === 'bigint' ? String(value) : value);
   const headers = {
     reason: toNoticeText(chain, notice),
@@ -138,7 +138,7 @@ function toLetter(notice: SummaryNotice, { chain, topic }: { chain: string; topi
 
 /** Waits until no transaction in what the topic holds now is open. @param key only its partition is waited for */
 async function awaitWhole(log: LogReader, topic: string, key?: Buffer): Promise<void> {
-  if ((await awaitDecided(log, topic, key)).length === 0) throw new Error(`there is no topic ${topic}`);
+  if ((await awaitStableBounds(log, topic, key)).length === 0) throw new Error(`there is no topic ${topic}`);
 }
 
 interface ChainTopic<T> {

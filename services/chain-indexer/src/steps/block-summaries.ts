@@ -16,7 +16,7 @@ export interface SummaryNotice {
 /** Contracts that are named per block: a block can have thousands. `npm run chain -- verify` names each log. */
 const NAMED_MAX = 10;
 /** Dead letters of a chain in an hour. Emitting such logs in every block must not hide other dead letters. */
-const LETTERS_PER_HOUR = 100;
+const DEAD_LETTERS_PER_HOUR = 100;
 const HOUR_MS = 3_600_000;
 
 function merge(one: SummaryNotice, other: SummaryNotice): SummaryNotice {
@@ -64,14 +64,14 @@ export function toNoticeText(
 }
 
 /** Limits the dead letters of a chain. */
-export class LetterPace {
-  private left = LETTERS_PER_HOUR;
+export class DeadLetterLimit {
+  private left = DEAD_LETTERS_PER_HOUR;
   private atMs = 0;
 
   /** Those that may be published now. */
   take(notices: readonly SummaryNotice[], nowMs: number): readonly SummaryNotice[] {
-    const regained = ((nowMs - this.atMs) * LETTERS_PER_HOUR) / HOUR_MS;
-    [this.left, this.atMs] = [Math.min(LETTERS_PER_HOUR, this.left + regained), nowMs];
+    const regained = ((nowMs - this.atMs) * DEAD_LETTERS_PER_HOUR) / HOUR_MS;
+    [this.left, this.atMs] = [Math.min(DEAD_LETTERS_PER_HOUR, this.left + regained), nowMs];
     const taken = notices.slice(0, Math.floor(this.left));
     this.left -= taken.length;
     return taken;

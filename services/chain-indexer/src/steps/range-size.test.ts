@@ -4,9 +4,9 @@ import { RangeSize } from './range-size.ts';
 
 /** A node that is late with more blocks than it can read in time. */
 function ask(size: RangeSize, able: number): boolean {
-  size.ask(size.blocks);
+  size.request(size.blocks);
   if (size.blocks <= able) size.pass(size.blocks);
-  else if (size.isSmallest || !size.tellLate()) return false;
+  else if (size.isSmallest || !size.noteLate()) return false;
   else size.halve();
   return true;
 }
@@ -34,7 +34,7 @@ it('a range size that was late is tried again after ten minutes, not before', ()
 it('one late answer between others in time halves nothing', () => {
   const size = new RangeSize(64, () => 0);
   for (let turn = 0; turn < 20; turn++) {
-    expect(size.tellLate()).toBe(false);
+    expect(size.noteLate()).toBe(false);
     size.pass(64);
   }
   expect(size.blocks).toBe(64);

@@ -11,7 +11,7 @@ export class RangeSize {
   private readonly most: number;
   private readonly nowMs: () => number;
   private size: number;
-  private asked = Number.POSITIVE_INFINITY;
+  private requested = Number.POSITIVE_INFINITY;
   /** Late answers since a range was last read. */
   private lates = 0;
   private lateAtMs = Number.NEGATIVE_INFINITY;
@@ -31,16 +31,16 @@ export class RangeSize {
 
   /** True when no smaller range than the last one can be requested. */
   get isSmallest(): boolean {
-    return Math.min(this.size, this.asked) === 1;
+    return Math.min(this.size, this.requested) === 1;
   }
 
   /** Notes how many blocks are requested: at the end of a chain fewer than the size allows. */
-  ask(blocks: number): void {
-    this.asked = blocks;
+  request(blocks: number): void {
+    this.requested = blocks;
   }
 
   halve(): void {
-    this.size = Math.max(1, Math.floor(Math.min(this.size, this.asked) / 2));
+    this.size = Math.max(1, Math.floor(Math.min(this.size, this.requested) / 2));
   }
 
   /**
@@ -48,10 +48,10 @@ export class RangeSize {
    * many, and the same request would fail again.
    * @returns whether to treat it as too much
    */
-  tellLate(): boolean {
+  noteLate(): boolean {
     this.lates++;
     if (this.lates < LATES_TO_HALVE) return false;
-    this.inTime = Math.max(1, Math.floor(Math.min(this.size, this.asked) / 2));
+    this.inTime = Math.max(1, Math.floor(Math.min(this.size, this.requested) / 2));
     this.lateAtMs = this.nowMs();
     return true;
   }
@@ -84,7 +84,7 @@ export class SmallerRangeFault extends Error {
  * @throws SmallerRangeFault when less can be requested, and may work; NodeFault as `readRange`
  */
 export async function readInTime(node: ChainNode, range: BlockRange, size: RangeSize): Promise<ReadBlocks> {
-  size.ask(range.to - range.from + 1);
+  size.request(range.to - range.from + 1);
   try {
     return await readRange(node, range);
   } catch (fault) {
@@ -98,7 +98,7 @@ async function isTooMuch(node: ChainNode, fault: NodeFault, size: RangeSize): Pr
   if (fault.kind === 'too-much') return true;
   // One that is away fails at once whatever is requested. A late one has answered about the horizon before.
   const isAlike = fault.kind === 'late' || (fault.kind === 'unreachable' && (await answersSmall(node)));
-  return isAlike && size.tellLate();
+  return isAlike && size.noteLate();
 }
 
 const answersSmall = (node: ChainNode): Promise<boolean> =>

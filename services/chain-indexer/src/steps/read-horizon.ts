@@ -46,7 +46,7 @@ export class HorizonTracker {
   }
 
   /** The blocks of a range that are known already, linked; undefined when some are not. */
-  known(from: number, to: number): readonly ChainBlock[] | undefined {
+  trackedBlocks(from: number, to: number): readonly ChainBlock[] | undefined {
     const first = this.settled.findIndex(({ number }) => number === from);
     const found = first < 0 ? [] : this.settled.slice(first, first + to - from + 1);
     return found.length === to - from + 1 ? found : undefined;
@@ -100,7 +100,7 @@ export class HorizonTracker {
     if (head.number - from > TRACKED_MAX) return this.skip(node, { head, target });
     const blocks = await this.readTo(node, from, head);
     this.checkHorizon(blocks[0]!);
-    this.tellReorg(blocks);
+    this.reportReorg(blocks);
     return blocks;
   }
 
@@ -131,7 +131,7 @@ export class HorizonTracker {
       throw new ForkFault(final, `its block ${number} has another hash than the one that was final`);
   }
 
-  private tellReorg(blocks: readonly ChainBlock[]): void {
+  private reportReorg(blocks: readonly ChainBlock[]): void {
     const hashes = new Set(blocks.map(({ hash }) => hash));
     const head = blocks.at(-1)!;
     // A node that lags says nothing about blocks above its latest one.

@@ -17,7 +17,7 @@ const OWNERS = 5_000;
 const HEAD = 6;
 const LARGE = 1;
 
-interface Question {
+interface RpcRequest {
   readonly id: number;
   readonly method: string;
   readonly params: readonly [string];
@@ -48,7 +48,7 @@ function toReceipt(transactionHash: string) {
   return { blockHash: blockHash(LARGE), transactionHash, logs };
 }
 
-function answer({ id, method, params: [first] }: Question) {
+function answer({ id, method, params: [first] }: RpcRequest) {
   const result = () => {
     if (method === 'eth_chainId') return toHex(CHAIN.chainId);
     if (method === 'eth_getBlockByNumber') return toBlock(first === 'latest' ? HEAD : Number(first));
@@ -80,7 +80,7 @@ const node = createRpcNode({
   name: 'large',
   url: 'http://127.0.0.1:1',
   fetch: async (_url, options) => {
-    const body = JSON.parse(String(options?.body)) as Question | Question[];
+    const body = JSON.parse(String(options?.body)) as RpcRequest | RpcRequest[];
     return new Response(JSON.stringify(Array.isArray(body) ? body.map(answer) : answer(body)));
   },
 });

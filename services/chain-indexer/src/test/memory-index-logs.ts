@@ -2,7 +2,7 @@ import type { ActivityRecord, IndexProgressRecord, TokenRecord } from '@playline
 import { FencedFault, type IndexBatch, type IndexLogs } from '../index-log.ts';
 
 /** What becomes of a batch whose process is killed, or whose brokers are away, while it is sent. */
-export type PublishFate = 'published' | 'lost' | 'published, and nobody says so';
+export type PublishOutcome = 'published' | 'lost' | 'published, and nobody says so';
 
 /** Logs of chains in memory, with the guarantees of brokers: one writer a chain, and all of a batch or nothing. */
 export class MemoryIndexLogs implements IndexLogs {
@@ -10,7 +10,7 @@ export class MemoryIndexLogs implements IndexLogs {
   readonly tokens: TokenRecord[] = [];
   batches = 0;
   /** Called for each batch. */
-  fate: () => PublishFate = () => 'published';
+  outcome: () => PublishOutcome = () => 'published';
   private readonly owners = new Map<string, number>();
   private readonly progress = new Map<string, IndexProgressRecord>();
 
@@ -26,7 +26,7 @@ export class MemoryIndexLogs implements IndexLogs {
       publish: async (batch: IndexBatch) => {
         await Promise.resolve();
         if (this.owners.get(chain) !== owner) throw new FencedFault('fenced');
-        const fate = this.fate();
+        const fate = this.outcome();
         if (fate !== 'lost') this.append(chain, batch);
         if (fate !== 'published') throw new Error(`the batch is ${fate}`);
       },

@@ -2,7 +2,7 @@ import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { type ChainState, finalOf, type MadeBlock, type MemoryChain } from './memory-chain.ts';
 
-export interface RpcQuestion {
+export interface RpcRequest {
   readonly id: number;
   readonly method: string;
   readonly params: readonly unknown[];
@@ -13,9 +13,9 @@ export interface RpcServer {
   /** Contains a secret. */
   readonly url: string;
   /** Number of answered requests, by method. */
-  readonly asked: Map<string, number>;
+  readonly requests: Map<string, number>;
   /** Whether to refuse a request as too much. */
-  refuses: (question: RpcQuestion) => boolean;
+  refuses: (question: RpcRequest) => boolean;
   /** May spoil the response to a request; true: the callback has answered it. */
   spoil: (response: ServerResponse) => boolean;
   close(): Promise<void>;
@@ -55,7 +55,7 @@ const toLogs = (blocks: readonly MadeBlock[]) =>
     })),
   );
 
-function answer(state: ChainState, depth: number, { method, params }: RpcQuestion): unknown {
+function answer(state: ChainState, depth: number, { method, params }: RpcRequest): unknown {
   if (method === 'eth_chainId') return toHex(31337);
   if (method === 'eth_getBlockByNumber') {
     const [tag] = params as [string];
@@ -88,8 +88,8 @@ export async function openRpcServer(chain: MemoryChain): Promise<RpcServer> {
     let text = '';
     for await (const chunk of request) text += chunk;
     if (opened.spoil(response)) return;
-    const body = JSON.parse(text) as RpcQuestion | RpcQuestion[];
-    const one = (question: RpcQuestion) => {
+    const body = JSON.parse(text) as RpcRequest | RpcRequest[];
+    const one = (question: RpcRequest) => {
       asked.set(question.method, (asked.get(question.method) ?? 0) + 1);
       const error = { code: -32005, message: 'query returned more than 10000 results' };
       if (opened.refuses(question)) return { jsonrpc: '2.0', id: question.id, error };
@@ -100,7 +100,7 @@ export async function openRpcServer(chain: MemoryChain): Promise<RpcServer> {
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const opened: RpcServer = {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/v2/${RPC_SECRET}`,
-    asked,
+    requests: asked,
     spoil: () => false,
     refuses: () => false,
     close: () =>

@@ -22,7 +22,7 @@ export interface OpenLogsOptions {
   /** Called when all of a transaction was sent; the transaction stays open until this resolves. */
   readonly beforeCommit?: () => Promise<void>;
   /** Called at each look at how far a topic may be read. */
-  readonly onLook?: () => void;
+  readonly onBounds?: () => void;
 }
 
 function watched(log: LogReader, onLook: () => void = () => {}): LogReader {
@@ -58,7 +58,7 @@ export async function openRealIndexers() {
     start: (chain: Partial<IndexedChain>, settings: Readonly<Record<string, string>> = {}) =>
       processes.start({ CHAIN_NODES: JSON.stringify([chain]), ...settings }),
     /** Logs of chains in this process, opened as the service does. */
-    openLogs: ({ beforeCommit, onLook }: OpenLogsOptions = {}) =>
+    openLogs: ({ beforeCommit, onBounds: onLook }: OpenLogsOptions = {}) =>
       openIndexLogs({
         openPublisher: (name) => openAtomicPublisher({ brokers, name, ...(beforeCommit && { beforeCommit }) }),
         log: watched(openLogReader({ brokers, clientId: 'test' }), onLook),

@@ -92,8 +92,14 @@ async function openWorld(program: Program) {
   }
   for (const [at, event] of program.events.entries()) rows.add('events', { name: at, ...toEventRow(event, keys) });
   for (const [at, { of, at: receivedAt }] of program.consents.entries()) {
-    const place = { partition: 0, offset: at, loggedAtMs: receivedAt };
-    const consent = { environmentId: ENVIRONMENT, identityKey: keys[of]!, status: 'full', receivedAt, place } as const;
+    const position = { partition: 0, offset: at, loggedAtMs: receivedAt };
+    const consent = {
+      environmentId: ENVIRONMENT,
+      identityKey: keys[of]!,
+      status: 'full',
+      receivedAt,
+      position,
+    } as const;
     await people.consents.apply(consent);
     rows.add('consent_log', {
       environment_id: ENVIRONMENT,
@@ -146,7 +152,7 @@ async function erase(world: World, program: Program): Promise<ReadonlyMap<string
   for (const request of requests) {
     const { erasureId, subjectKeys, cutoffAt } = request;
     const hold = { environmentId: ENVIRONMENT, erasureId, keys: subjectKeys, cutoffMs: cutoffAt, lapsesAtMs: null };
-    await world.people.guards.place(hold);
+    await world.people.guards.putHold(hold);
   }
   await world.records.putRequests(requests);
   const waiting: number[] = [];
@@ -261,14 +267,14 @@ async function checkRecords(
   expect(await records.readUnfinished()).toEqual([]);
   expect(await records.readProgress()).toEqual([]);
   expect(await rows.readBatches()).toEqual([]);
-  expect(await people.guards.list(ENVIRONMENT)).toEqual([]);
+  expect(await people.guards.listHolds(ENVIRONMENT)).toEqual([]);
   const receipts: ErasureReceipt[] = await records.readOpenReceipts();
   expect(receipts).toHaveLength(run.requests.length);
   // Receipts of one person count the same rows. A row that two persons share is counted for both.
   const byPerson = new Map(
     receipts.map((receipt) => [personOf(asked.get(receipt.erasureId.toString('hex'))!), receipt]),
   );
-  const sumOf = (place: string) => [...byPerson.values()].reduce((sum, { deleted }) => sum + (deleted[place] ?? 0), 0);
+  const sumOf = (store: string) => [...byPerson.values()].reduce((sum, { deleted }) => sum + (deleted[store] ?? 0), 0);
   expect(sumOf('clickhouse.events')).toBe(run.events.length - rows.rowsOf('events').length);
   const links = run.links.filter(isErased).length + run.links.filter(isOfTwo).length;
   expect(sumOf('clickhouse.identity_links')).toBe(links);
@@ -310,7 +316,7 @@ async function eraseFirst({ keys, people, records }: World, parts: BatchParts): 
   const { signal } = new AbortController();
   const names = { erasureId: randomBytes(16), environmentId: ENVIRONMENT, subjectKeys: [keys[0]!], memberKeys: [] };
   await records.putRequests([{ ...names, cutoffAt: T, requestedAt: T, traceId: '' }]);
-  await people.guards.place({ ...names, keys: names.subjectKeys, cutoffMs: T, lapsesAtMs: null });
+  await people.guards.putHold({ ...names, keys: names.subjectKeys, cutoffMs: T, lapsesAtMs: null });
   const batch = await beginBatch(parts, await records.readUnfinished(), signal);
   await finishBatch(parts, batch!, signal);
 }

@@ -21,7 +21,7 @@ import { TooManyLinksError } from './resolve.ts';
 import { holdAll, type SettleParts, settleClosures, toId } from './settle.ts';
 
 /** Blanked rows are counted under their column, deleted rows under their table. */
-const placeOf = ({ table, column, as }: Pick<FoundRows, 'table' | 'column' | 'as'>): string =>
+const storeNameOf = ({ table, column, as }: Pick<FoundRows, 'table' | 'column' | 'as'>): string =>
   as === 'own' ? `clickhouse.${table}` : `clickhouse.${table}.${column}`;
 
 export interface BatchParts extends SettleParts {
@@ -183,7 +183,7 @@ export async function finishBatch(parts: BatchParts, batch: Batch, signal: Abort
   const receipts = batch.persons.length === 0 ? [] : await eraseAll(parts, batch, signal);
   parts.onStep?.('release');
   // The receipt is stored before the release, because a request that is read again looks for it.
-  for (const name of batch.names) await parts.people.guards.release(name);
+  for (const name of batch.names) await parts.people.guards.releaseHold(name);
   await parts.rows.dropTargets(batch.batchId);
   await parts.records.dropProgress(batch.batchId);
   return receipts;
@@ -240,9 +240,9 @@ async function eraseAll(parts: BatchParts, batch: Batch, signal: AbortSignal): P
 /** Every place of a sweep, with 0: a receipt also lists places where nothing was found. */
 const NO_ROWS: Counts = Object.fromEntries(
   ERASED_TABLES.flatMap(({ name: table, clearing }) => [
-    [placeOf({ table, column: '', as: 'own' }), 0],
+    [storeNameOf({ table, column: '', as: 'own' }), 0],
     ...(clearing.by === 'sweep' ? clearing.carried : []).map(({ key: column }) => [
-      placeOf({ table, column, as: 'carried' }),
+      storeNameOf({ table, column, as: 'carried' }),
       0,
     ]),
   ]),
@@ -409,11 +409,11 @@ function countRows(persons: readonly ErasedPerson[], { found, shared }: NotedRow
   };
   for (const rows of found) {
     const person = personOf(rows.environmentId, rows.key);
-    if (person !== undefined) add(person, placeOf(rows), rows.rows);
+    if (person !== undefined) add(person, storeNameOf(rows), rows.rows);
   }
   for (const { environmentId, keys, table, rows } of shared)
     for (const [person, names] of Map.groupBy(keys, (key) => personOf(environmentId, key)))
-      if (person !== undefined) add(person, placeOf({ table, column: '', as: 'own' }), -(names.length - 1) * rows);
+      if (person !== undefined) add(person, storeNameOf({ table, column: '', as: 'own' }), -(names.length - 1) * rows);
   return counts;
 }
 

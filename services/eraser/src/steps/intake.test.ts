@@ -63,7 +63,7 @@ describe('a request that is taken from its topic', () => {
     await take(frame(request));
     for (const key of [...request.subjectKeys, ...request.memberKeys]) expect(people.holdOf('env', key)).toBe(T);
     expect(await records.readUnfinished()).toEqual([request]);
-    expect(await people.guards.list('env')).toMatchObject([{ lapsesAtMs: null }]);
+    expect(await people.guards.listHolds('env')).toMatchObject([{ lapsesAtMs: null }]);
     expect(woken()).toBe(1);
   });
 
@@ -73,7 +73,7 @@ describe('a request that is taken from its topic', () => {
     const { environmentId, erasureId, cutoffAt: cutoffMs } = request;
     await take(frame(request));
     const found = randomBytes(16);
-    await people.guards.extend({ environmentId, erasureId, keys: [found], cutoffMs, lapsesAtMs: null });
+    await people.guards.extendHold({ environmentId, erasureId, keys: [found], cutoffMs, lapsesAtMs: null });
     await records.putRequests([{ ...request, memberKeys: [found] }]);
     await take(frame(request));
     expect(people.holdOf('env', found)).toBe(T);
@@ -88,7 +88,7 @@ describe('a request that is taken from its topic', () => {
       { ...request, physicallyErasedAt: null, logExpiredAt: null } as unknown as ErasureReceipt,
     ]);
     await take(frame(request));
-    expect(await people.guards.list('env')).toEqual([]);
+    expect(await people.guards.listHolds('env')).toEqual([]);
     expect(await records.readUnfinished()).toEqual([]);
   });
 

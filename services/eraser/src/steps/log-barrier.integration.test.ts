@@ -35,7 +35,7 @@ const commitAt = (groupId: string, name: string, partitionOffsets: { partition: 
   admin.alterConsumerGroupOffsets({ groupId, topics: [{ name, partitionOffsets }] });
 /** Commits for groups without members, because this test does not depend on a reader. */
 const commit = async (groupId: string, topic: string, to: (end: number) => number = (end) => end) => {
-  const bounds = await reader.bounds(own.prefix + topic, { undecided: true });
+  const bounds = await reader.bounds(own.prefix + topic, { readUncommitted: true });
   const partitions = bounds.map(({ partition, end }) => ({ partition, offset: BigInt(to(end)) }));
   await commitAt(groupId, own.prefix + topic, partitions);
 };

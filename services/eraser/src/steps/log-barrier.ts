@@ -39,19 +39,19 @@ export interface LogBarrier {
 /** A commit comes milliseconds after a block is written; a block waits up to a second for records. */
 const POLL_MS = 100;
 /** After this many checks without progress, it is checked whether there is any record before the end. */
-const IDLE_LOOKS = 10;
+const IDLE_POLLS = 10;
 
 /** Erasure requests themselves, and topics that are not about players. */
 const LEFT_OUT: readonly Topic[] = [TOPICS.erasures, TOPICS.accessKeys, TOPICS.projects, TOPICS.rateLimitKeys];
 const SOURCES: readonly Topic[] = Object.values(TOPICS).filter((topic) => !LEFT_OUT.includes(topic));
-const LETTERS: readonly Topic[] = SOURCES.map((topic) => ({ ...topic, name: deadLetterTopicOf(topic.name) }));
+const DEAD_LETTERS: readonly Topic[] = SOURCES.map((topic) => ({ ...topic, name: deadLetterTopicOf(topic.name) }));
 /** Every topic that may name a person, except erasure requests. */
-const WITH_PEOPLE: readonly Topic[] = [...SOURCES, ...LETTERS];
+const WITH_PEOPLE: readonly Topic[] = [...SOURCES, ...DEAD_LETTERS];
 
 export function createLogBarrier(options: LogBarrierOptions): LogBarrier {
   const { reader, groups, topicPrefix } = options;
   const nameOf = (topic: Topic) => topicPrefix + topic.name;
-  const endsOf = (topic: Topic) => readEnds(reader, { name: nameOf(topic), isOptional: LETTERS.includes(topic) });
+  const endsOf = (topic: Topic) => readEnds(reader, { name: nameOf(topic), isOptional: DEAD_LETTERS.includes(topic) });
   const awaitEnds = (topic: Topic, groupId: string, until: { ends: readonly LogBounds[]; signal: AbortSignal }) =>
     awaitCommitted(options, { topic: nameOf(topic), groupId, ...until });
   const awaitEnd = async (topic: Topic, groupId: string, signal: AbortSignal) => {
@@ -77,7 +77,7 @@ export function createLogBarrier(options: LogBarrierOptions): LogBarrier {
       ends.set(TOPICS.identityDecisions, await endsOf(TOPICS.identityDecisions));
       for (const topic of [TOPICS.messages, TOPICS.identityDecisions, TOPICS.consents])
         await awaitEnds(topic, groups.writer, { ends: ends.get(topic)!, signal });
-      for (const topic of LETTERS) ends.set(topic, await endsOf(topic));
+      for (const topic of DEAD_LETTERS) ends.set(topic, await endsOf(topic));
       const named = [...ends].flatMap(([topic, bounds]) =>
         bounds.filter(({ end }) => end > 0).map(({ partition, end }) => [`${topic.name}/${partition}`, end] as const),
       );
@@ -89,7 +89,7 @@ export function createLogBarrier(options: LogBarrierOptions): LogBarrier {
 
 /** @throws Error when there is no topic, since nothing would be waited for. Topics of dead letters may be missing. */
 async function readEnds(reader: LogReader, { name, isOptional }: { name: string; isOptional: boolean }) {
-  const ends = await reader.bounds(name, { undecided: true });
+  const ends = await reader.bounds(name, { readUncommitted: true });
   if (ends.length === 0 && !isOptional) throw new Error(`there is no topic ${name}`);
   return ends;
 }
@@ -108,15 +108,16 @@ async function awaitCommitted({ reader, pollMs = POLL_MS }: LogBarrierOptions, a
     const committed = await reader.committed(groupId, topic);
     const from = ({ partition, start }: LogBounds) => Math.max(committed.get(partition) ?? start, start);
     const behind = ends.filter((bounds) => from(bounds) < bounds.end);
-    if (behind.length === 0) return assertLogStands(topic, await reader.bounds(topic, { undecided: true }), committed);
+    if (behind.length === 0)
+      return assertLogExists(topic, await reader.bounds(topic, { readUncommitted: true }), committed);
     // After the last record there may be the end marker of a transaction, which no consumer commits.
-    if (look % IDLE_LOOKS === 0 && !(await holdRecords(reader, topic, { behind, from }))) return;
+    if (look % IDLE_POLLS === 0 && !(await holdRecords(reader, topic, { behind, from }))) return;
     await pauseOrThrow(pollMs, signal);
   }
 }
 
 /** @throws Error when the log ends before a commit: it lost records or was made anew, so its records were not read */
-function assertLogStands(topic: string, bounds: readonly LogBounds[], committed: ReadonlyMap<number, number>): void {
+function assertLogExists(topic: string, bounds: readonly LogBounds[], committed: ReadonlyMap<number, number>): void {
   const lost = bounds.find(({ partition, end }) => (committed.get(partition) ?? 0) > end);
   if (lost !== undefined) throw new Error(`${topic}/${lost.partition} ends in front of what was committed of it`);
 }

@@ -110,7 +110,7 @@ it('erasures that overlap, in whatever order they are asked for, begun and finis
     const steps = program.length;
     for (let at = T + STEP_MS; at <= T + steps * STEP_MS; at += STEP_MS)
       for (const each of keys.keys()) if (!mayGo.has(`${each} ${at}`)) expect(events).toContain(`${each} ${at}`);
-    expect(await people.guards.list(ENVIRONMENT)).toEqual([]);
+    expect(await people.guards.listHolds(ENVIRONMENT)).toEqual([]);
     const isErased = ({ a, b, at }: (typeof links)[number]) =>
       done.some(({ who, cutoffAt }) => at <= cutoffAt && (who.has(a) || who.has(b)));
     for (const link of links.filter((each) => !isErased(each))) {

@@ -24,7 +24,7 @@ it('an erasure ends although another one of the same person, with a later cut-of
   expect(toHex(keysOf(batch.persons[0]!))).toEqual(toHex([subject, member, later]));
   expect(await finishBatch(parts, batch, signal)).toHaveLength(1);
   expect(await people.graph.rootOf(ENVIRONMENT, later)).toBeNull();
-  expect(await people.guards.list(ENVIRONMENT)).toEqual([]);
+  expect(await people.guards.listHolds(ENVIRONMENT)).toEqual([]);
 });
 
 it('an eraser paused while it reads decisions does not begin an erasure that another has begun and swept', async () => {
@@ -52,13 +52,17 @@ it('an eraser paused after reading decisions keeps the closure that another has 
   await take(subject, T);
   const [request] = (await records.readUnfinished()) as [ErasureRequest];
   const [reached, goOn] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
-  const extend: typeof people.guards.extend = async (hold) => {
-    const holds = await people.guards.extend(hold);
+  const extend: typeof people.guards.extendHold = async (hold) => {
+    const holds = await people.guards.extendHold(hold);
     reached.resolve();
     await goOn.promise;
     return holds;
   };
-  const late = beginBatch({ ...parts, people: { ...people, guards: { ...people.guards, extend } } }, [request], signal);
+  const late = beginBatch(
+    { ...parts, people: { ...people, guards: { ...people.guards, extendHold: extend } } },
+    [request],
+    signal,
+  );
   await reached.promise;
   // Accepted in time, and published late.
   log.push({ a: subject, b: member, at: T - 1 });

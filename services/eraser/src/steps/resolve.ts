@@ -4,7 +4,7 @@ import {
   type ErasureRows,
   type NamedIdentity,
   namedKeys,
-  newLook,
+  newSearchId,
   type StoredLink,
   type StoredUnlink,
 } from '@playline/erasure';
@@ -66,7 +66,7 @@ export async function resolveClosures(
   while (next.length > 0) {
     [frontier, next] = [next, []];
     round++;
-    const look = newLook(Date.now());
+    const look = newSearchId(Date.now());
     try {
       await rows.putTargets(
         look,

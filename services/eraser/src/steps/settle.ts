@@ -18,8 +18,8 @@ export interface SettleParts {
 export const toId = ({ erasureId }: Pick<HoldName, 'erasureId'>) => erasureId.toString('hex');
 
 /** Checks until a request with a freed link is left out. The linker decides such a link within four seconds. */
-const FREED_LOOKS = 24;
-const FREED_LOOK_MS = 250;
+const FREED_POLLS = 24;
+const FREED_POLL_MS = 250;
 
 /**
  * Finds the closures of requests, and places a hold on each of their identities. Leaves out a request that must wait
@@ -50,9 +50,9 @@ export async function settleClosures(
     if (notedNow.some(({ batchId }) => !noted.some((known) => known.batchId.equals(batchId)))) continue;
     await holdAll(parts, closures);
     const undecided = await findUndecided(parts, closures, waiting);
-    if (![...undecided.values()].includes('freed') || freedLooks === FREED_LOOKS)
+    if (![...undecided.values()].includes('freed') || freedLooks === FREED_POLLS)
       return closures.filter((closure) => !undecided.has(closure));
-    await (parts.pause ?? pauseOrThrow)(FREED_LOOK_MS, signal);
+    await (parts.pause ?? pauseOrThrow)(FREED_POLL_MS, signal);
   }
 }
 
@@ -91,13 +91,13 @@ export async function holdAll(parts: SettleParts, closures: readonly Closure[]):
   for (const { keys, request } of closures) {
     const { environmentId, erasureId, cutoffAt: cutoffMs } = request;
     const hold = { environmentId, erasureId, keys, cutoffMs, lapsesAtMs: null };
-    if (!(await guards.extend(hold))) gone.push(hold);
+    if (!(await guards.extendHold(hold))) gone.push(hold);
   }
   if (gone.length === 0) return;
   const unfinished = new Set((await parts.records.readUnfinished()).map(toId));
   if (gone.some((hold) => !unfinished.has(toId(hold))))
     throw new Error('another process has finished erasures of this batch');
-  for (const hold of gone) await guards.place(hold);
+  for (const hold of gone) await guards.putHold(hold);
 }
 
 /**

@@ -91,7 +91,7 @@ export function createReadWaiting(options: WaitingLinksOptions): () => Promise<W
 
 /** @throws Error while a transaction is open: records after its start cannot be read and may be waiting links */
 async function readDecidedBounds(reader: LogReader, topic: string): Promise<LogBounds[]> {
-  const all = await reader.bounds(topic, { undecided: true });
+  const all = await reader.bounds(topic, { readUncommitted: true });
   const decided = await reader.bounds(topic);
   const open = all.find(({ end }, partition) => (decided[partition]?.end ?? 0) < end);
   if (open !== undefined) throw new Error(`a transaction is open in ${topic}/${open.partition}`);

@@ -12,7 +12,7 @@ const [rows, records, people] = [openErasureRows(target), openErasureRecords(tar
 await people.rebuild.mintEpoch();
 const unfinished = await records.readUnfinished();
 for (const { erasureId, environmentId, subjectKeys: keys, cutoffAt: cutoffMs } of unfinished)
-  await people.guards.place({ erasureId, environmentId, keys, cutoffMs, lapsesAtMs: null });
+  await people.guards.putHold({ erasureId, environmentId, keys, cutoffMs, lapsesAtMs: null });
 const steps: Record<string, number> = {};
 let [step, beganMs] = ['', performance.now()];
 const note = (next: string) => {

@@ -66,7 +66,7 @@ function createTake(people: MemoryPeople, records: ErasureRecords) {
     const named = { environmentId: ENVIRONMENT, subjectKeys: [subject], memberKeys };
     const request = { erasureId: randomBytes(16), ...named, cutoffAt, requestedAt, traceId: '' };
     const keys = [subject, ...memberKeys];
-    await people.guards.place({ ...request, keys, cutoffMs: cutoffAt, lapsesAtMs: null });
+    await people.guards.putHold({ ...request, keys, cutoffMs: cutoffAt, lapsesAtMs: null });
     await records.addRequests([request]);
     return request;
   };

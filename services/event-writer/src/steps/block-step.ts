@@ -6,12 +6,11 @@ import {
   isFolding,
   type OffsetTable,
   RowBuffer,
-  type StoredQuestion,
+  type StoredRowsQuery,
 } from '@playline/events';
 import {
   type BlockBuilder,
   type BlockName,
-  type NameNotes,
   type Outcome,
   RetryableFault,
   type SchemaRegistry,
@@ -19,6 +18,7 @@ import {
   type StreamRecord,
   storeFolding,
   storeOnce,
+  type TokenNotes,
   toBlockToken,
 } from '@playline/stream';
 import type { CheckFences } from '../fences.ts';
@@ -29,14 +29,14 @@ interface BlockRows {
   rows: RowBuffer;
   block: BlockName;
   /** One for each block, kept over all attempts. */
-  notes: NameNotes;
+  notes: TokenNotes;
   signal: AbortSignal;
 }
 
 type WriteRows = (rows: BlockRows) => Promise<void>;
 
 type Insert = (rows: readonly number[], token: string) => Promise<void>;
-type Ask = (question: StoredQuestion) => Promise<ReadonlySet<number>>;
+type Ask = (question: StoredRowsQuery) => Promise<ReadonlySet<number>>;
 
 /**
  * Creates the step that stores a block's rows exactly once, under tokens made from its name (`toBlockToken`). A process
@@ -50,12 +50,12 @@ export function createWriteRows({ store, calls }: { store: EventStore; calls: St
     const insert: Insert = (asked, token) =>
       calls.insert(table, asked.length, () => store.insert({ table, rows: rows.pick(asked), token, signal }));
     if (isFolding(table)) return await storeFolded(given, insert);
-    const ask: Ask = (question) => calls.ask(table, () => store.storedOffsets(table, question));
-    await storePlaced({ ...given, table }, { insert, ask });
+    const ask: Ask = (question) => calls.query(table, () => store.storedOffsets(table, question));
+    await storeByOffset({ ...given, table }, { insert, ask });
   };
 }
 
-async function storePlaced(given: BlockRows & { table: OffsetTable }, { insert, ask }: { insert: Insert; ask: Ask }) {
+async function storeByOffset(given: BlockRows & { table: OffsetTable }, { insert, ask }: { insert: Insert; ask: Ask }) {
   const { table, rows, block, notes } = given;
   const { partition, start, end, triedBefore = false } = block;
   const partOf = createPartReader(table);
@@ -144,12 +144,12 @@ export function createBlockReaders<R>(options: {
       if (found?.kind === 'readable') return found.reader;
       if (found?.kind === 'unreadable') throw new UnreadableSchemaError(found.reason);
       // If the registry is not reachable, the next try asks again.
-      readers.ask(id).catch(() => {});
+      readers.fetch(id).catch(() => {});
       throw new RetryableFault(`schema ${id} is being asked for`);
     },
     async prefetch(subject, schema) {
       try {
-        await readers.ask(await registry.idOf(subject, schema));
+        await readers.fetch(await registry.idOf(subject, schema));
       } catch {
         // The registry is down or lacks the schema: records will request it by their id.
       }

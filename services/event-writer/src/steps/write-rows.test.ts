@@ -2,7 +2,7 @@ import type { IdentityDecisionRecord } from '@playline/contracts';
 import { addConsentRow, addOverrideRows, RowBuffer, StoreFault } from '@playline/events';
 import { createMemoryEventStore } from '@playline/events/memory';
 import { createMetrics } from '@playline/runtime';
-import { createNameNotes, createStoreCalls, OversizeFault, RetryableFault } from '@playline/stream';
+import { createStoreCalls, createTokenNotes, OversizeFault, RetryableFault } from '@playline/stream';
 import { describe, expect, it } from 'vitest';
 import { createWriteRows } from './block-step.ts';
 
@@ -59,8 +59,8 @@ const tooLarge = faultOf('oversize', 'MEMORY_LIMIT_EXCEEDED');
 function openBlock(offsets: readonly number[] = [10, 11, 12, 13]) {
   const store = createMemoryEventStore((block) => (block.table === 'consent_log' ? offsetsOf(block) : []));
   const metrics = createMetrics('test');
-  const writeRows = createWriteRows({ store, calls: createStoreCalls(metrics, 'event_writer') });
-  const notes = createNameNotes();
+  const writeRows = createWriteRows({ store, calls: createStoreCalls(metrics) });
+  const notes = createTokenNotes();
   const rows = consentsAt(offsets);
   const name = { topic: 'consents', partition: 3, start: 10, end: 14, transformVersion: 1 };
   const write = (triedBefore: boolean) =>
@@ -155,7 +155,7 @@ describe('rows of a block', () => {
     await expect(write(true)).rejects.toThrow(RetryableFault);
     const text = await metrics.text();
     for (const code of ['UNKNOWN_TABLE', 'ECONNRESET'])
-      expect(text).toContain(`event_writer_store_faults_total{table="consent_log",code="${code}",service="test"} 1`);
+      expect(text).toContain(`playline_store_faults_total{table="consent_log",code="${code}",service="test"} 1`);
   });
 
   it('without a place in the log are stored too, in pieces when they are too many', async () => {

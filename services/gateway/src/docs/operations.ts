@@ -133,7 +133,7 @@ export function createOperations(context: ExampleContext): Operation[] {
       summary: 'Get tracking consent',
       description: ['Gives the consent of an anonymous identity; `not_set` when none was ever written.'],
       keys: withKey('publishable'),
-      caution: null,
+      confirmation: null,
       parameters: [inQuery('anonymousId', true, 'Whose consent is asked for.')],
       body: null,
       paging: null,
@@ -152,7 +152,7 @@ export function createOperations(context: ExampleContext): Operation[] {
       summary: 'Update tracking consent',
       description: ['Sets the consent of an anonymous identity. A read that begins after the 204 sees it.'],
       keys: withKey('publishable'),
-      caution: null,
+      confirmation: null,
       parameters: [],
       body: {
         description: 'Whose consent, what it is now, and where it was given.',
@@ -183,7 +183,7 @@ function createIngest(context: ExampleContext): Operation {
       'An id that is a placeholder, such as `null` or `n/a`, is stored and owns nothing: the event belongs to its other id. An `alias` without `fromType` from its own `anonymousId` links that anonymous identity with `toId`.',
     ],
     keys: withKey('publishable'),
-    caution: null,
+    confirmation: null,
     parameters: [],
     body: {
       description:
@@ -229,11 +229,11 @@ function createErase(context: ExampleContext): Operation {
       'Percent-encode the id: an unencoded `+` means a space, as in forms. An unknown identity is answered with 202 too, so compare `x-erasure-identity` of the answer with the id that you meant.',
     ],
     keys: withKey('secret'),
-    caution: {
-      question: 'Erase this person?',
+    confirmation: {
+      prompt: 'Erase this person?',
       consequence:
         'The request covers everything about this identity and every identity linked to it. It cannot be taken back.',
-      consent: 'Erase',
+      confirmLabel: 'Erase',
     },
     parameters: [
       inQuery('anonymousId', false, 'The anonymous identity to erase. Not together with userId.'),

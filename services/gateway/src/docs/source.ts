@@ -37,7 +37,7 @@ function toSection({ file, title, about, parameters, cost, commands, query }: Re
   const [overHttp = '', byClient = ''] = commands;
   return html`<h2 id="${id}">${title}</h2>
 ${about.map((words) => html`<p>${toCodeSpans(words)}</p>\n`)}<ul>
-${parameters.map(({ names, words }) => html`<li>${names.map((name, index) => html`${index === 0 ? '' : ', '}<code>${name}</code>`)}: ${words}</li>\n`)}</ul>
+${parameters.map(({ names, description: words }) => html`<li>${names.map((name, index) => html`${index === 0 ? '' : ', '}<code>${name}</code>`)}: ${words}</li>\n`)}</ul>
 <p>Cost: ${cost}</p>
 <p>File: <a href="${NAME}/${file}"><code>${file}</code></a></p>
 <details class="fold"><summary>Query and commands</summary>
@@ -68,18 +68,18 @@ export function createGatewayDocs(context: ExampleContext): DocsSource {
     notes: createNotes(context),
     tag: { name: 'audience', description: 'Messages, consent and erasure of players and visitors' },
     keys: createKeys(context),
-    first: createFirstPage(operations),
+    firstPage: createFirstPage(operations),
     operations,
     refineSchemas,
     errors: ERRORS,
     partCodes: REJECTION_CODES,
-    nowhere: createNowhereExamples(context),
+    otherExamples: createNowhereExamples(context),
     articles: [createCookbook()],
   };
 }
 
 /** Text of the first page around the form that sends a first event. */
-function createFirstPage([ingest]: readonly Operation[]): DocsSource['first'] {
+function createFirstPage([ingest]: readonly Operation[]): DocsSource['firstPage'] {
   return {
     title: 'Playline',
     lead: 'Playline takes the events of your game over HTTP, stores each of them exactly once, and lets you query them a second later, under the person they belong to.',
@@ -155,13 +155,13 @@ const REJECTION_CODES: PartCodes = {
   folder: 'rejections',
   entries: REJECTIONS,
   occursIn: (code, { body }) => JSON.stringify(body?.rejections ?? []).includes(`"${code}"`),
-  words: {
+  texts: {
     navigation: 'Rejections of messages',
     heading: 'Rejections of single messages',
     textHeading: 'Rejection codes',
-    also: ', and so has every message of a batch that is refused',
+    introSuffix: ', and so has every message of a batch that is refused',
     index: 'The batch was judged; this message of it was refused. The others are not affected.',
     lead: 'A message of a batch was refused. The others are judged on their own.',
-    again: 'No: the same message is refused again.',
+    resend: 'No: the same message is refused again.',
   },
 };

@@ -34,7 +34,7 @@ export interface RateLimitParts {
 
 /** Builds all limits. Client addresses are personal data, so counts per address stay in this process. */
 export function createRateLimits({ settings, ratesOf, limiter, metrics }: RateLimitParts): RateLimits {
-  const refused = metrics.counter('gateway_rate_limited_total', 'Requests refused, by the limit', ['limit']);
+  const refused = metrics.counter('playline_gateway_rate_limited_total', 'Requests refused, by the limit', ['limit']);
   const onRefused = (limit: string) => refused.inc({ limit });
   const addressOf = createClientAddress(settings.TRUSTED_PROXIES);
   const failedKeys = createLocalLimiter({
@@ -76,9 +76,9 @@ function createConsentLimit({ limiter, addressOf, onRefused }: ConsentLimitParts
 }
 
 /** Builds the report of whether the gateways share the limits or each enforces them alone. */
-export function createSharingReport(metrics: Metrics, logger: Logger): NonNullable<SharedLimiterOptions['onShared']> {
+export function createSharedLog(metrics: Metrics, logger: Logger): NonNullable<SharedLimiterOptions['onShared']> {
   const gauge = metrics.gauge(
-    'gateway_rate_limit_shared',
+    'playline_gateway_rate_limit_shared',
     '1 while the limit of a key holds on all processes together',
   );
   gauge.set(1);

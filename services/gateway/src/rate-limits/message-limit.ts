@@ -1,12 +1,12 @@
 import type { KeyRecord, MessageRate } from '@playline/access-keys';
 import type { Exchange } from '@playline/http';
 import {
+  addLimitHeaders,
   type OnRefused,
   type RatePolicy,
-  refusal,
+  type RateStatus,
+  rateLimitError,
   type SharedLimiter,
-  type Standing,
-  showLimit,
 } from '@playline/rate-limit';
 import type { EnvironmentRates } from '../environment-rates.ts';
 import type { RateLimitSettings } from './settings.ts';
@@ -55,11 +55,11 @@ export function createMessageLimit({ settings, ratesOf, limiter, onRefused }: Me
     const rate = ratesOf(environmentId, setting);
     const bucket =
       rate === setting ? limiter.bucket(keyId, setting) : limiter.bucket(idUnder(keyId, rate), { ...rate, name: NAME });
-    showLimit(exchange, () => bucket);
-    const decide = (standing: Standing): Allowance => {
+    addLimitHeaders(exchange, () => bucket);
+    const decide = (standing: RateStatus): Allowance => {
       if (standing.allowed) return bucket;
       onRefused(bucket.policy.name);
-      throw refusal(standing);
+      throw rateLimitError(standing);
     };
     const admitted = bucket.admit();
     return admitted instanceof Promise ? admitted.then(decide) : decide(admitted);

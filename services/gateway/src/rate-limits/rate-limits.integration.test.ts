@@ -29,7 +29,7 @@ async function openReady(environment: Record<string, string> = {}): Promise<Gate
 
 async function metricOf({ adminUrl }: GatewayProcess): Promise<string> {
   const text = await (await fetch(`${adminUrl}/metrics`)).text();
-  return /^gateway_rate_limit_shared\{.*\} (\d)$/m.exec(text)?.[1] ?? '';
+  return /^playline_gateway_rate_limit_shared\{.*\} (\d)$/m.exec(text)?.[1] ?? '';
 }
 
 describe('gateways on one Redis', () => {

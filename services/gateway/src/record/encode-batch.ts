@@ -130,7 +130,7 @@ function putAll(target: Buffer, at: number, source: Buffer): number {
 }
 
 /** First byte of `true`. */
-const LETTER_T = 0x74;
+const CHAR_T = 0x74;
 /** Up to this many bytes a loop is at least as fast as Buffer.copy (measured: 45 ns both). */
 const LOOP_COPY_BYTES_MAX = 40;
 /**
@@ -223,7 +223,7 @@ class BatchEncoder {
     const overhead = count * this.#envelope.bytesMax;
     // A decoded string is never longer than its escaped text. Usually there is room for all, so nothing is summed up.
     const bytesMax = body.length + overhead;
-    if (this.#memory.hasRoom(bytesMax)) return;
+    if (this.#memory.hasCapacity(bytesMax)) return;
     this.#memory.reserve(body.length <= SMALL_BODY_BYTES_MAX ? bytesMax : textBytesOf(this.#batch) + overhead);
   }
 
@@ -300,7 +300,7 @@ class BatchEncoder {
   #isTrue(message: number): boolean {
     const slot = (message << ROW_SHIFT) + FIELD.test;
     const start = this.#batch.starts[slot]!;
-    return start !== this.#batch.ends[slot] && this.#batch.body[start] === LETTER_T;
+    return start !== this.#batch.ends[slot] && this.#batch.body[start] === CHAR_T;
   }
 
   /** Record key of an owner; returns the same buffer as long as the owner stays the same. */
@@ -321,13 +321,13 @@ class RecordMemory {
   /** The next free byte of `bytes`. */
   at = 0;
 
-  hasRoom(bytes: number): boolean {
+  hasCapacity(bytes: number): boolean {
     return this.at + bytes <= this.bytes.length;
   }
 
   /** Makes room for this many bytes. Earlier records stay where they are. */
   reserve(bytesMax: number): void {
-    if (this.hasRoom(bytesMax)) return;
+    if (this.hasCapacity(bytesMax)) return;
     this.bytes = Buffer.allocUnsafeSlow(Math.max(bytesMax, SLAB_BYTES));
     this.at = 0;
   }

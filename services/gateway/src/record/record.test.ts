@@ -3,7 +3,7 @@ import { isPlaceholder } from '@playline/people';
 import { validMessages } from '@playline/testkit/messages';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { createScanner, judgeScanned } from '../scan/batch.ts';
+import { createScanner, validateScanned } from '../scan/batch.ts';
 import { toReadableJson } from '../scan/test/document.ts';
 import type { EncodedRecord, RecordEnvelope } from './encode-batch.ts';
 import { createBatchEncoder } from './encode-batch.ts';
@@ -34,7 +34,7 @@ const encodeBatch = createBatchEncoder();
 function encodeAll(messages: readonly unknown[]): EncodedRecord[] {
   const texts = messages.map((message) => (typeof message === 'string' ? message : JSON.stringify(message)));
   const count = scanner.scan(Buffer.from(`{"messages":[${texts.join()}]}`), WINDOW);
-  const { rejected } = judgeScanned(scanner.state);
+  const { rejected } = validateScanned(scanner.state);
   if (count !== messages.length || rejected.length > 0) throw new Error(JSON.stringify({ count, rejected, texts }));
   return encodeBatch(scanner.state.batch, ENVELOPE, (kind, id) => keyOf(kind, Buffer.from(id).toString()));
 }

@@ -26,14 +26,14 @@ import {
 import { clearRow, scanMessage } from './message.ts';
 import {
   createScannedBatch,
-  DOUBTFUL,
   FIELD,
   NO_OBJECT,
   ROW_SHIFT,
   type ScanState,
-  SOUND,
   textOf,
+  UNCERTAIN,
   UUID_BYTES,
+  VALID,
 } from './ranges.ts';
 import { NameTable, UNKNOWN } from './text.ts';
 
@@ -66,7 +66,7 @@ export function createScanner(): Scanner {
     message: 0,
     fromMs: 0,
     toMs: 0,
-    isDoubtful: false,
+    isUncertain: false,
     verdicts: new Uint8Array(BATCH_MESSAGES_MAX),
     starts: new Int32Array(BATCH_MESSAGES_MAX),
     ends: new Int32Array(BATCH_MESSAGES_MAX),
@@ -151,7 +151,7 @@ function scanBody(state: ScanState, bodyLength: number): number {
     i = skipSpace(bytes, i);
     if (bytes[i] === CLOSE_BRACE) {
       if (i !== length - 1) return BODY_FAULT.notJson;
-      return again === 0 ? found : lookAgain(state, again);
+      return again === 0 ? found : scanRepeatedMessages(state, again);
     }
     if (bytes[i] !== COMMA) return BODY_FAULT.notJson;
     i = skipSpace(bytes, i + 1);
@@ -159,7 +159,7 @@ function scanBody(state: ScanState, bodyLength: number): number {
 }
 
 /** Reads the messages of a further value of `messages`, whose grammar has been checked already. */
-function lookAgain(state: ScanState, at: number): number {
+function scanRepeatedMessages(state: ScanState, at: number): number {
   if (state.bytes[at] !== OPEN_BRACKET) return BODY_FAULT.noMessages;
   scanMessages(state, at);
   return countOf(state);
@@ -201,8 +201,8 @@ function scanElement(state: ScanState, at: number): number {
   }
   const end = scanMessage(state, at);
   state.ends[message] = end;
-  const isSound = !state.isDoubtful && end - at <= MESSAGE_BYTES_MAX;
-  state.verdicts[message] = isSound ? SOUND : DOUBTFUL;
+  const isSound = !state.isUncertain && end - at <= MESSAGE_BYTES_MAX;
+  state.verdicts[message] = isSound ? VALID : UNCERTAIN;
   return end;
 }
 
@@ -219,28 +219,28 @@ export interface RejectionEntry {
   readonly faults: readonly Fault[];
 }
 
-interface Judgement {
+interface ScanResult {
   readonly rejected: readonly Rejected[];
   readonly entries: readonly RejectionEntry[];
 }
 
-const ALL_ACCEPTED: Judgement = { rejected: [], entries: [] };
+const ALL_ACCEPTED: ScanResult = { rejected: [], entries: [] };
 
 /**
  * Judges a scanned batch: each message by itself, then twins, which are messages with the same id. Only doubtful
  * messages are examined again (`explain`). Marks the messages to encode in `batch.accepted`. The result equals that of
  * `judgeBatch` of the contract.
  */
-export function judgeScanned(state: ScanState): Judgement {
+export function validateScanned(state: ScanState): ScanResult {
   const { batch, verdicts } = state;
   batch.accepted.fill(1, 0, batch.count);
   const faults: (readonly Fault[] | undefined)[] = [];
   for (let message = 0; message < batch.count; message++) {
-    if (verdicts[message] === SOUND) continue;
+    if (verdicts[message] === VALID) continue;
     const found = explain(state, message);
     if (found.length > 0) faults[message] = found;
   }
-  const spellings = new Spellings(state);
+  const spellings = new IdSpellings(state);
   const rejectTwin = (message: number) => {
     const before = faults[message] ?? [];
     if (before[0] !== FAULT.duplicateId) faults[message] = [FAULT.duplicateId, ...before];
@@ -249,7 +249,7 @@ export function judgeScanned(state: ScanState): Judgement {
     rejectTwin(first);
     rejectTwin(message);
   };
-  findTwins(state, onTwins);
+  findDuplicateIds(state, onTwins);
   if (faults.length === 0) return ALL_ACCEPTED;
   spellings.findTwins(onTwins);
   return toJudgement(state, faults, spellings);
@@ -258,8 +258,8 @@ export function judgeScanned(state: ScanState): Judgement {
 function toJudgement(
   { batch }: ScanState,
   faults: readonly (readonly Fault[] | undefined)[],
-  spellings: Spellings,
-): Judgement {
+  spellings: IdSpellings,
+): ScanResult {
   const rejected: Rejected[] = [];
   const entries = new Map<string, Entry>();
   for (const [message, found] of faults.entries()) {
@@ -286,17 +286,17 @@ class Entry implements RejectionEntry {
 
   /** Adds the faults of another message of the same id; each field and code only once. */
   add(faults: readonly Fault[]): void {
-    this.#places ??= new Set(this.faults.map(({ place }) => place));
+    this.#places ??= new Set(this.faults.map(({ ordinal: place }) => place));
     const places = this.#places;
-    const more = faults.filter(({ place }) => !places.has(place));
+    const more = faults.filter(({ ordinal: place }) => !places.has(place));
     if (more.length === 0) return;
-    for (const { place } of more) places.add(place);
+    for (const { ordinal: place } of more) places.add(place);
     this.faults = [...this.faults, ...more];
   }
 }
 
 /** How the answer names a message, and how messages with the same id are recognised. */
-interface Spelling {
+interface IdSpelling {
   /** The name that is echoed to the client. */
   readonly echo: string;
   /** Messages of the same name share one entry. */
@@ -304,23 +304,23 @@ interface Spelling {
   readonly isComparable: boolean;
 }
 
-const NO_ID: Spelling = { echo: '', name: '', isComparable: false };
+const NO_ID: IdSpelling = { echo: '', name: '', isComparable: false };
 
 /** Contract, "messageId", "No object", "Several without an id" and "Twins". */
-class Spellings {
+class IdSpellings {
   readonly #state: ScanState;
-  readonly #known: (Spelling | undefined)[] = [];
+  readonly #known: (IdSpelling | undefined)[] = [];
 
   constructor(state: ScanState) {
     this.#state = state;
   }
 
-  of(message: number): Spelling {
+  of(message: number): IdSpelling {
     this.#known[message] ??= this.#read(message);
     return this.#known[message];
   }
 
-  #read(message: number): Spelling {
+  #read(message: number): IdSpelling {
     const { bytes, batch, verdicts } = this.#state;
     const slot = (message << ROW_SHIFT) + FIELD.messageId;
     const start = batch.starts[slot]!;
@@ -336,7 +336,7 @@ class Spellings {
     const { batch, hasUuid, verdicts } = this.#state;
     const firsts = new Map<string, number>();
     for (let message = 0; message < batch.count; message++) {
-      if (verdicts[message] === SOUND || hasUuid[message] === 1) continue;
+      if (verdicts[message] === VALID || hasUuid[message] === 1) continue;
       const { name, isComparable } = this.of(message);
       if (!isComparable) continue;
       const first = firsts.get(name);
@@ -347,8 +347,8 @@ class Spellings {
 }
 
 /** Slots of the hash table below: more than twice the messages of a batch, and a power of two. */
-const PLACES = 256;
-const places = new Int16Array(PLACES);
+const ID_SLOTS = 256;
+const idSlots = new Int16Array(ID_SLOTS);
 
 function isSameId(ids: Uint8Array, message: number, other: number): boolean {
   const start = message * UUID_BYTES;
@@ -361,24 +361,24 @@ function isSameId(ids: Uint8Array, message: number, other: number): boolean {
  * Finds messages with the same UUID. The ids are bytes, so upper and lower case do not matter.
  * @param onTwins called with both messages, once for each after the first
  */
-function findTwins(
+function findDuplicateIds(
   { batch, hasUuid }: Pick<ScanState, 'batch' | 'hasUuid'>,
   onTwins: (message: number, first: number) => void,
 ): void {
   if (batch.count < 2) return;
   const ids = batch.messageIds;
-  places.fill(-1);
+  idSlots.fill(-1);
   for (let message = 0; message < batch.count; message++) {
     if (hasUuid[message] === 0) continue;
     const id = message * UUID_BYTES;
     // First, middle and last bytes, because ids made from a counter differ at one of the ends.
-    let place = (ids[id]! ^ (ids[id + 7]! * 5) ^ (ids[id + 15]! * 3)) & (PLACES - 1);
-    let other = places[place]!;
+    let place = (ids[id]! ^ (ids[id + 7]! * 5) ^ (ids[id + 15]! * 3)) & (ID_SLOTS - 1);
+    let other = idSlots[place]!;
     while (other >= 0 && !isSameId(ids, message, other)) {
-      place = (place + 1) & (PLACES - 1);
-      other = places[place]!;
+      place = (place + 1) & (ID_SLOTS - 1);
+      other = idSlots[place]!;
     }
     if (other >= 0) onTwins(message, other);
-    else places[place] = message;
+    else idSlots[place] = message;
   }
 }

@@ -21,7 +21,7 @@ import {
   TOO_LARGE,
   tooDeepError,
 } from '@playline/contracts';
-import { LETTER_F, LETTER_T, OPEN_BRACE, OPEN_BRACKET, QUOTE } from './json.ts';
+import { CHAR_F, CHAR_T, OPEN_BRACE, OPEN_BRACKET, QUOTE } from './json.ts';
 import {
   FIELD,
   type Field,
@@ -39,7 +39,7 @@ import { isVisibleAt, readMessageId, timestampOf } from './text.ts';
 export interface Fault {
   readonly error: RejectionError;
   /** The same number for the same field and code. */
-  readonly place: number;
+  readonly ordinal: number;
   /** Its JSON text in an answer. */
   readonly text: string;
 }
@@ -63,13 +63,13 @@ const KIND = {
 type Kind = (typeof KIND)[keyof typeof KIND];
 const KINDS = Object.keys(KIND).length;
 
-const places = new Map<string, number>();
+const ordinals = new Map<string, number>();
 
 function toFault(error: RejectionError): Fault {
   const name = `${error.field} ${error.code}`;
-  const place = places.get(name) ?? places.size;
-  places.set(name, place);
-  return { error, place, text: JSON.stringify(error) };
+  const place = ordinals.get(name) ?? ordinals.size;
+  ordinals.set(name, place);
+  return { error, ordinal: place, text: JSON.stringify(error) };
 }
 
 const SOUND_MESSAGE = {
@@ -82,7 +82,7 @@ const EVENT_TIME = Date.parse(SOUND_MESSAGE.eventTimestamp);
 const ANY_TIME: TimeWindow = { fromMs: Number.NEGATIVE_INFINITY, toMs: Number.POSITIVE_INFINITY };
 
 /** The contract's own errors for one field of a message. */
-function askContract(message: unknown, field: string, window = ANY_TIME): readonly Fault[] {
+function validateByContract(message: unknown, field: string, window = ANY_TIME): readonly Fault[] {
   const parsed = parseMessage(message, window);
   return parsed.ok ? [] : parsed.errors.filter((error) => error.field === field).map(toFault);
 }
@@ -118,17 +118,17 @@ const known: (readonly Fault[] | undefined)[] = new Array(FIELD_NAMES.length * K
  */
 function faultsOf(field: Field, kind: Kind): readonly Fault[] {
   const slot = field * KINDS + kind;
-  known[slot] ??= askAbout(FIELD_NAMES[field]!, kind);
+  known[slot] ??= faultsOfSample(FIELD_NAMES[field]!, kind);
   return known[slot];
 }
 
-function askAbout(name: FieldName, kind: Kind): readonly Fault[] {
+function faultsOfSample(name: FieldName, kind: Kind): readonly Fault[] {
   const sample = sampleOf(kind, name);
-  if (FIELD[name] < FIELD.library) return askContract({ ...SOUND_MESSAGE, [name]: sample }, name);
-  return askContract({ ...SOUND_MESSAGE, context: { ...SOUND_CONTEXT, [name]: sample } }, `context.${name}`);
+  if (FIELD[name] < FIELD.library) return validateByContract({ ...SOUND_MESSAGE, [name]: sample }, name);
+  return validateByContract({ ...SOUND_MESSAGE, context: { ...SOUND_CONTEXT, [name]: sample } }, `context.${name}`);
 }
 
-const requiredBy = (type: string, field: string) => askContract({ ...SOUND_MESSAGE, type }, field)[0]!;
+const requiredBy = (type: string, field: string) => validateByContract({ ...SOUND_MESSAGE, type }, field)[0]!;
 
 /** Faults between fields, and of a whole message. */
 export const FAULT = {
@@ -136,16 +136,22 @@ export const FAULT = {
   identifyNeedsUserId: requiredBy('identify', 'userId'),
   aliasNeedsFromId: requiredBy('alias', 'fromId'),
   aliasNeedsToId: requiredBy('alias', 'toId'),
-  aliasesItself: askContract({ ...SOUND_MESSAGE, type: 'alias', fromId: 'a', toId: 'a' }, 'toId')[0]!,
-  tooOld: askContract(SOUND_MESSAGE, 'eventTimestamp', { ...ANY_TIME, fromMs: EVENT_TIME + EVENT_AGE_MAX_MS })[0]!,
-  tooFarAhead: askContract(SOUND_MESSAGE, 'eventTimestamp', { ...ANY_TIME, toMs: EVENT_TIME - EVENT_AGE_MAX_MS })[0]!,
+  aliasesItself: validateByContract({ ...SOUND_MESSAGE, type: 'alias', fromId: 'a', toId: 'a' }, 'toId')[0]!,
+  tooOld: validateByContract(SOUND_MESSAGE, 'eventTimestamp', {
+    ...ANY_TIME,
+    fromMs: EVENT_TIME + EVENT_AGE_MAX_MS,
+  })[0]!,
+  tooFarAhead: validateByContract(SOUND_MESSAGE, 'eventTimestamp', {
+    ...ANY_TIME,
+    toMs: EVENT_TIME - EVENT_AGE_MAX_MS,
+  })[0]!,
   propertiesTooDeep: toFault(tooDeepError('properties')),
   traitsTooDeep: toFault(tooDeepError('traits')),
   tooLarge: toFault(TOO_LARGE),
   duplicateId: toFault(DUPLICATE_ID),
 } as const;
 
-const ofElement = (value: unknown) => askContract(value, 'message');
+const ofElement = (value: unknown) => validateByContract(value, 'message');
 const ELEMENTS: Readonly<Record<string, readonly Fault[]>> = {
   '"': ofElement('x'),
   '[': ofElement([]),
@@ -285,8 +291,8 @@ class Explanation {
         return KIND.object;
       case OPEN_BRACKET:
         return KIND.array;
-      case LETTER_T:
-      case LETTER_F:
+      case CHAR_T:
+      case CHAR_F:
         return KIND.boolean;
       default:
         return this.#formOfNumber(slot);
@@ -400,7 +406,7 @@ class Explanation {
 
   /** Adds a fault; each field and code only once. */
   #add(fault: Fault): void {
-    if (!this.#faults.some(({ place }) => place === fault.place)) this.#faults.push(fault);
+    if (!this.#faults.some(({ ordinal: place }) => place === fault.ordinal)) this.#faults.push(fault);
   }
 
   #judgeTime(): void {

@@ -22,13 +22,13 @@ export const DIGIT_9 = 0x39;
 export const MINUS = 0x2d;
 export const PLUS = 0x2b;
 export const POINT = 0x2e;
-const LETTER_UPPER_E = 0x45;
-export const LETTER_E = 0x65;
-export const LETTER_F = 0x66;
-const LETTER_L = 0x6c;
-export const LETTER_N = 0x6e;
-export const LETTER_T = 0x74;
-export const LETTER_U = 0x75;
+const CHAR_UPPER_E = 0x45;
+export const CHAR_E = 0x65;
+export const CHAR_F = 0x66;
+const CHAR_L = 0x6c;
+export const CHAR_N = 0x6e;
+export const CHAR_T = 0x74;
+export const CHAR_U = 0x75;
 /** The bit that is set in lower-case ASCII letters and not in upper-case ones. */
 export const LOWER_CASE = 0x20;
 
@@ -132,7 +132,7 @@ function endOfEscapedString(bytes: Uint8Array, at: number): number {
     if (bytes[i] === QUOTE) return -(i + 1);
     if (bytes[i] !== BACKSLASH) return FAIL;
     if (SIMPLE_ESCAPES[bytes[i + 1]!] === 1) i += 2;
-    else if (bytes[i + 1] === LETTER_U && isHex4(bytes, i + 2)) {
+    else if (bytes[i + 1] === CHAR_U && isHex4(bytes, i + 2)) {
       if (HEX_VALUES[bytes[i + 2]!] === 0xd && HEX_VALUES[bytes[i + 3]!]! >= 8) oddReads.count++;
       i += 6;
     } else return FAIL;
@@ -150,7 +150,7 @@ export function hasSurrogateEscape(bytes: Uint8Array, start: number, end: number
   for (let i = start; i < end; i++) {
     if (bytes[i] !== BACKSLASH) continue;
     i++;
-    if (bytes[i] !== LETTER_U) continue;
+    if (bytes[i] !== CHAR_U) continue;
     if (HEX_VALUES[bytes[i + 1]!] === 0xd && HEX_VALUES[bytes[i + 2]!]! >= 8) return true;
     i += 4;
   }
@@ -174,7 +174,7 @@ function endOfNumber(bytes: Uint8Array, at: number): number {
   if (i - at >= LONG_NUMBER_BYTES) oddReads.count++;
   const next = bytes[i]!;
   // Usually the number ends here: bytes that may follow a number are below the letters, and not a point.
-  return next < LETTER_UPPER_E && next !== POINT ? i : endOfFraction(bytes, i);
+  return next < CHAR_UPPER_E && next !== POINT ? i : endOfFraction(bytes, i);
 }
 
 /** Reads an optional fraction and exponent. */
@@ -184,7 +184,7 @@ function endOfFraction(bytes: Uint8Array, at: number): number {
     if (!isDigit(bytes[i + 1]!)) return FAIL;
     i = skipDigits(bytes, i + 1);
   }
-  if ((bytes[i]! | LOWER_CASE) !== LETTER_E) return i;
+  if ((bytes[i]! | LOWER_CASE) !== CHAR_E) return i;
   oddReads.count++;
   i++;
   if (bytes[i] === PLUS || bytes[i] === MINUS) i++;
@@ -193,20 +193,20 @@ function endOfFraction(bytes: Uint8Array, at: number): number {
 
 function endOfNull(bytes: Uint8Array, at: number): number {
   const isNull =
-    bytes[at] === LETTER_N && bytes[at + 1] === LETTER_U && bytes[at + 2] === LETTER_L && bytes[at + 3] === LETTER_L;
+    bytes[at] === CHAR_N && bytes[at + 1] === CHAR_U && bytes[at + 2] === CHAR_L && bytes[at + 3] === CHAR_L;
   return isNull ? at + 4 : FAIL;
 }
 
 function endOfBoolean(bytes: Uint8Array, at: number): number {
-  if (bytes[at] === LETTER_T) {
-    return bytes[at + 1] === 0x72 && bytes[at + 2] === LETTER_U && bytes[at + 3] === LETTER_E ? at + 4 : FAIL;
+  if (bytes[at] === CHAR_T) {
+    return bytes[at + 1] === 0x72 && bytes[at + 2] === CHAR_U && bytes[at + 3] === CHAR_E ? at + 4 : FAIL;
   }
   const isFalse =
-    bytes[at] === LETTER_F &&
+    bytes[at] === CHAR_F &&
     bytes[at + 1] === 0x61 &&
-    bytes[at + 2] === LETTER_L &&
+    bytes[at + 2] === CHAR_L &&
     bytes[at + 3] === 0x73 &&
-    bytes[at + 4] === LETTER_E;
+    bytes[at + 4] === CHAR_E;
   return isFalse ? at + 5 : FAIL;
 }
 
@@ -229,10 +229,10 @@ export function endOfValue(bytes: Uint8Array, at: number, depth: number): number
       return endOfObject(bytes, at, depth);
     case OPEN_BRACKET:
       return endOfArray(bytes, at, depth);
-    case LETTER_N:
+    case CHAR_N:
       return endOfNull(bytes, at);
-    case LETTER_T:
-    case LETTER_F:
+    case CHAR_T:
+    case CHAR_F:
       return endOfBoolean(bytes, at);
     default:
       return endOfNumber(bytes, at);

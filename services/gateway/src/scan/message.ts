@@ -8,6 +8,10 @@ import {
   SURFACES,
 } from '@playline/contracts';
 import {
+  CHAR_E,
+  CHAR_F,
+  CHAR_N,
+  CHAR_T,
   CLOSE_BRACE,
   COMMA,
   DIGIT_0,
@@ -17,10 +21,6 @@ import {
   endOfValue,
   FAIL,
   hasSurrogateEscape,
-  LETTER_E,
-  LETTER_F,
-  LETTER_N,
-  LETTER_T,
   LOWER_CASE,
   MINUS,
   OPEN_BRACE,
@@ -76,7 +76,7 @@ export function scanMessage(state: ScanState, at: number): number {
       if (field === UNKNOWN) i = endOfValue(bytes, i, VALUE_DEPTH);
       else {
         // The last of equal keys wins. The message becomes doubtful, so that values of the first are checked again.
-        if ((seen & (1 << field)) !== 0) state.isDoubtful = true;
+        if ((seen & (1 << field)) !== 0) state.isUncertain = true;
         seen |= 1 << field;
         i = scanField(state, field as Field, i);
       }
@@ -88,7 +88,7 @@ export function scanMessage(state: ScanState, at: number): number {
       if (bytes[i]! <= SPACE) i = skipSpace(bytes, i);
     }
   }
-  if ((seen & REQUIRED_BITS) !== REQUIRED_BITS || !hasRequiredByType(state)) state.isDoubtful = true;
+  if ((seen & REQUIRED_BITS) !== REQUIRED_BITS || !hasRequiredByType(state)) state.isUncertain = true;
   return i + 1;
 }
 
@@ -105,7 +105,7 @@ export function clearRow(state: ScanState): void {
   state.odd[message] = 0;
   state.repeated[message] = 0;
   state.hasUuid[message] = 0;
-  state.isDoubtful = false;
+  state.isUncertain = false;
 }
 
 function scanField(state: ScanState, field: Field, at: number): number {
@@ -124,7 +124,7 @@ function scanOther(state: ScanState, field: Field, at: number): number {
   const end = endOfValue(bytes, at, VALUE_DEPTH);
   if (end === FAIL) return FAIL;
   const slot = (message << ROW_SHIFT) + field;
-  const isNull = bytes[at] === LETTER_N;
+  const isNull = bytes[at] === CHAR_N;
   batch.starts[slot] = at;
   // Null is stored as an empty range, like an absent field.
   batch.ends[slot] = isNull ? at : end;
@@ -136,20 +136,20 @@ function scanOther(state: ScanState, field: Field, at: number): number {
     if (deepReads.count !== deepReadsBefore) state.tooDeep[message]! |= 1 << field;
     if (oddReads.count !== oddReadsBefore) {
       state.odd[message]! |= 1 << field;
-      state.isDoubtful = true;
+      state.isUncertain = true;
     }
     if (repeatReads.count !== repeatReadsBefore) {
       state.repeated[message]! |= 1 << field;
-      state.isDoubtful = true;
+      state.isUncertain = true;
     }
-    if (deepReads.count !== deepReadsBefore || (!isNull && bytes[at] !== OPEN_BRACE)) state.isDoubtful = true;
+    if (deepReads.count !== deepReadsBefore || (!isNull && bytes[at] !== OPEN_BRACE)) state.isUncertain = true;
   } else if (field === FIELD.test) {
-    if (bytes[at] !== LETTER_T && bytes[at] !== LETTER_F && !isNull) state.isDoubtful = true;
+    if (bytes[at] !== CHAR_T && bytes[at] !== CHAR_F && !isNull) state.isUncertain = true;
   } else if (!isNull || (REQUIRED_BITS & (1 << field)) !== 0) {
-    state.isDoubtful = true;
+    state.isUncertain = true;
     if (field === FIELD.messageId) state.hasUuid[message] = 0;
   }
-  if (field === FIELD.context && state.isDoubtful) clearContext(state);
+  if (field === FIELD.context && state.isUncertain) clearContext(state);
   return end;
 }
 
@@ -164,11 +164,11 @@ function scanText(state: ScanState, field: Field, at: number): number {
   if (read < 0) {
     batch.escaped[message]! |= 1 << field;
     // Escapes in ids, enumerations and times are doubtful, because client libraries do not write them there.
-    if (field !== FIELD.eventName || hasSurrogateEscape(bytes, at + 1, next - 1)) state.isDoubtful = true;
+    if (field !== FIELD.eventName || hasSurrogateEscape(bytes, at + 1, next - 1)) state.isUncertain = true;
     if (field === FIELD.messageId) state.hasUuid[message] = 0;
-  } else if (state.isDoubtful) batch.escaped[message]! &= ~(1 << field);
+  } else if (state.isUncertain) batch.escaped[message]! &= ~(1 << field);
   if (!isAcceptable(state, field, slot)) {
-    state.isDoubtful = true;
+    state.isUncertain = true;
     if (field === FIELD.context) clearContext(state);
   }
   return next;
@@ -291,7 +291,7 @@ const CONTEXT_VALUE_DEPTH = 4;
 function scanContext(state: ScanState, at: number): number {
   const { bytes, batch, message } = state;
   // If the message has two contexts, the fields of the first are cleared.
-  if (state.isDoubtful) clearContext(state);
+  if (state.isUncertain) clearContext(state);
   let i = skipSpace(bytes, at + 1);
   let seen = 0;
   if (bytes[i] !== CLOSE_BRACE) {
@@ -308,7 +308,7 @@ function scanContext(state: ScanState, at: number): number {
       if (name === UNKNOWN) i = endOfValue(bytes, i, CONTEXT_VALUE_DEPTH);
       else {
         // The last of equal keys wins.
-        if ((seen & (1 << name)) !== 0) state.isDoubtful = true;
+        if ((seen & (1 << name)) !== 0) state.isUncertain = true;
         seen |= 1 << name;
         i = bytes[i] === QUOTE ? scanContextText(state, name, i) : scanContextOther(state, name, i);
       }
@@ -320,7 +320,7 @@ function scanContext(state: ScanState, at: number): number {
       if (bytes[i]! <= SPACE) i = skipSpace(bytes, i);
     }
   }
-  if ((seen & CONTEXT_REQUIRED_BITS) !== CONTEXT_REQUIRED_BITS) state.isDoubtful = true;
+  if ((seen & CONTEXT_REQUIRED_BITS) !== CONTEXT_REQUIRED_BITS) state.isUncertain = true;
   const slot = (message << ROW_SHIFT) + FIELD.context;
   batch.starts[slot] = at;
   batch.ends[slot] = i + 1;
@@ -344,14 +344,14 @@ function scanContextText(state: ScanState, name: number, at: number): number {
   const next = Math.abs(read);
   const start = at + 1;
   const end = next - 1;
-  if (end - start > BYTES_MAX[name]!) state.isDoubtful = true;
+  if (end - start > BYTES_MAX[name]!) state.isUncertain = true;
   if ((CONTEXT_REQUIRED_BITS & (1 << name)) !== 0 && (start === end || !isVisibleAt(bytes, start)))
-    state.isDoubtful = true;
+    state.isUncertain = true;
   const field = FIELD.library + name;
   if (read < 0) {
-    if (hasSurrogateEscape(bytes, start, end)) state.isDoubtful = true;
+    if (hasSurrogateEscape(bytes, start, end)) state.isUncertain = true;
     batch.escaped[message]! |= 1 << field;
-  } else if (state.isDoubtful) batch.escaped[message]! &= ~(1 << field);
+  } else if (state.isUncertain) batch.escaped[message]! &= ~(1 << field);
   const slot = (message << ROW_SHIFT) + field;
   batch.starts[slot] = start;
   batch.ends[slot] = end;
@@ -365,7 +365,7 @@ function scanContextOther(state: ScanState, name: number, at: number): number {
   if (end === FAIL) return FAIL;
   const field = FIELD.library + name;
   const slot = (message << ROW_SHIFT) + field;
-  const isNull = bytes[at] === LETTER_N;
+  const isNull = bytes[at] === CHAR_N;
   batch.starts[slot] = at;
   // Null is stored as an empty range, like an absent field.
   batch.ends[slot] = isNull ? at : end;
@@ -373,7 +373,7 @@ function scanContextOther(state: ScanState, name: number, at: number): number {
   const isSound = isNull
     ? (CONTEXT_REQUIRED_BITS & (1 << name)) === 0
     : name === SCREEN_DENSITY && isPlainNumber(bytes, at, end);
-  if (!isSound) state.isDoubtful = true;
+  if (!isSound) state.isUncertain = true;
   return end;
 }
 
@@ -382,6 +382,6 @@ function isPlainNumber(bytes: Uint8Array, start: number, end: number): boolean {
   const first = bytes[start]!;
   if ((first < DIGIT_0 || first > DIGIT_9) && first !== MINUS) return false;
   if (end - start > NUMBER_BYTES_MAX) return false;
-  for (let i = start; i < end; i++) if ((bytes[i]! | LOWER_CASE) === LETTER_E) return false;
+  for (let i = start; i < end; i++) if ((bytes[i]! | LOWER_CASE) === CHAR_E) return false;
   return true;
 }

@@ -92,8 +92,8 @@ export function isEscaped(batch: ScannedBatch, message: number, field: Field): b
 }
 
 /** Verdicts of the scan on a message: it keeps every rule; it may break one; it is not an object. */
-export const SOUND = 0;
-export const DOUBTFUL = 1;
+export const VALID = 0;
+export const UNCERTAIN = 1;
 export const NO_OBJECT = 2;
 
 /** State that the parts of one scan share. */
@@ -107,7 +107,7 @@ export interface ScanState {
   fromMs: number;
   toMs: number;
   /** True when the message being scanned may break a rule. */
-  isDoubtful: boolean;
+  isUncertain: boolean;
   /** Per message: `SOUND`, `DOUBTFUL` or `NO_OBJECT`. */
   readonly verdicts: Uint8Array;
   /** Per message: its first byte, and the byte after its last. */

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { createScanner, judgeScanned } from './batch.ts';
+import { createScanner, validateScanned } from './batch.ts';
 import { repeatReads } from './json.ts';
 import { FIELD, textOf } from './ranges.ts';
 import { Repeats } from './readable.ts';
@@ -14,7 +14,7 @@ function storedOf(properties: string): string {
   const head = '"type":"page","messageId":"0192f1c0-7b3a-7c4d-8e5f-000000000001"';
   const body = `{"messages":[{${head},"eventTimestamp":"2026-11-22T05:00:00Z","properties":${properties}}]}`;
   expect(scanner.scan(Buffer.from(body), { fromMs: NOW, toMs: NOW })).toBe(1);
-  expect(judgeScanned(scanner.state).rejected).toEqual([]);
+  expect(validateScanned(scanner.state).rejected).toEqual([]);
   return textOf(scanner.state.batch, 0, FIELD.properties);
 }
 

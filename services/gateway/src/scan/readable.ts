@@ -2,6 +2,8 @@ import { randomInt } from 'node:crypto';
 import { MESSAGE_BYTES_MAX } from '@playline/contracts';
 import {
   BACKSLASH,
+  CHAR_E,
+  CHAR_U,
   CLOSE_BRACE,
   CLOSE_BRACKET,
   COMMA,
@@ -10,8 +12,6 @@ import {
   endOfString,
   endOfValue,
   HEX_VALUES,
-  LETTER_E,
-  LETTER_U,
   LOWER_CASE,
   MINUS,
   OPEN_BRACE,
@@ -187,7 +187,7 @@ function decode(
   let end = at;
   for (let i = from; i < to; ) {
     if (bytes[i] !== BACKSLASH) target[end++] = bytes[i++]!;
-    else if (bytes[i + 1] !== LETTER_U) {
+    else if (bytes[i + 1] !== CHAR_U) {
       target[end++] = SIMPLE[bytes[i + 1]!]!;
       i += 2;
     } else {
@@ -236,7 +236,7 @@ function isSurrogate(bytes: Uint8Array, at: number): boolean {
 /** True for the first surrogate of a pair that is followed by the second. */
 function isPair(bytes: Uint8Array, at: number): boolean {
   const next = at + ESCAPE_BYTES;
-  if (HEX_VALUES[bytes[at + 3]!]! >= 0xc || bytes[next] !== BACKSLASH || bytes[next + 1] !== LETTER_U) return false;
+  if (HEX_VALUES[bytes[at + 3]!]! >= 0xc || bytes[next] !== BACKSLASH || bytes[next + 1] !== CHAR_U) return false;
   return isSurrogate(bytes, next) && HEX_VALUES[bytes[next + 3]!]! >= 0xc;
 }
 
@@ -271,7 +271,7 @@ function rewrite(state: ScanState, message: number, field: Field): void {
   const [start, end] = [batch.starts[slot]!, batch.ends[slot]!];
   const at = batch.body.length;
   // Worst case: each number has five bytes and a comma, and gains two quotes.
-  makeRoom(state, at + end - start + ((end - start) >> 1) + 2);
+  ensureCapacity(state, at + end - start + ((end - start) >> 1) + 2);
   const isRepeated = (state.repeated[message]! & (1 << field)) !== 0;
   if (isRepeated) repeats.find(state.bytes, start, end);
   const writer = new Rewriter(state.bytes, start, { at, repeats: isRepeated ? repeats : null });
@@ -282,7 +282,7 @@ function rewrite(state: ScanState, message: number, field: Field): void {
   batch.ends[slot] = to;
 }
 
-function makeRoom(state: ScanState, bytes: number): void {
+function ensureCapacity(state: ScanState, bytes: number): void {
   const { batch } = state;
   if (state.bytes.length >= bytes) return;
   // Doubled, so that a batch of many such messages is not copied for each.
@@ -337,7 +337,7 @@ class Rewriter {
     let i = at + 1;
     while (bytes[i] !== QUOTE) {
       if (bytes[i] !== BACKSLASH) i++;
-      else if (bytes[i + 1] !== LETTER_U) i += 2;
+      else if (bytes[i + 1] !== CHAR_U) i += 2;
       else if (!isSurrogate(bytes, i)) i += ESCAPE_BYTES;
       else if (isPair(bytes, i)) i += 2 * ESCAPE_BYTES;
       else {
@@ -373,7 +373,7 @@ class Rewriter {
 }
 
 const isOfNumber = (byte: number): boolean =>
-  isDigit(byte) || byte === POINT || byte === MINUS || byte === PLUS || (byte | LOWER_CASE) === LETTER_E;
+  isDigit(byte) || byte === POINT || byte === MINUS || byte === PLUS || (byte | LOWER_CASE) === CHAR_E;
 
 /** True for a JSON number that ClickHouse can store. Compares bytes: decoding each number would cost ten scans. */
 function isReadable(bytes: Buffer, start: number, end: number): boolean {

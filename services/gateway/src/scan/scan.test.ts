@@ -4,9 +4,9 @@ import { runsOf } from '@playline/testkit/runs';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { BODY_FAULT, createScanner } from './batch.ts';
-import { FIELD, SOUND, textOf } from './ranges.ts';
+import { FIELD, textOf, VALID } from './ranges.ts';
 import { compare, runFuzz } from './test/fuzz.ts';
-import { ODD_PLACES, ODD_VALUES, oddMessage } from './test/odd-values.ts';
+import { ODD_LOCATIONS, ODD_VALUES, oddMessage } from './test/odd-values.ts';
 import { SAMPLE_KINDS, sampleBody, sampleMessage } from './test/sample-messages.ts';
 import { timestampOf } from './text.ts';
 
@@ -18,7 +18,7 @@ const scan = (text: string) => scanner.scan(Buffer.from(text), WINDOW);
 function soundOf(text: string): number {
   const count = scan(text);
   expect(count).toBeGreaterThan(0);
-  return scanner.state.verdicts.subarray(0, count).filter((verdict) => verdict === SOUND).length;
+  return scanner.state.verdicts.subarray(0, count).filter((verdict) => verdict === VALID).length;
 }
 const { notJson, notAnObject, noMessages, tooFew, tooMany } = BODY_FAULT;
 const PAGE = {
@@ -41,7 +41,7 @@ describe('the scan', () => {
     const messages = Array.from({ length: 100 }, (_, index) => sampleMessage(index, NOW_MS));
     messages[41]!.type = 'group';
     expect(soundOf(JSON.stringify({ messages }))).toBe(99);
-    expect(scanner.state.verdicts[41]).not.toBe(SOUND);
+    expect(scanner.state.verdicts[41]).not.toBe(VALID);
   });
 
   it.each([
@@ -217,7 +217,7 @@ describe('the scan and the contract', () => {
     'agree on every odd value in every field of $type',
     (message) => {
       let sound = 0;
-      for (const place of ODD_PLACES) {
+      for (const place of ODD_LOCATIONS) {
         for (const value of ODD_VALUES) {
           const body = Buffer.from(JSON.stringify({ messages: [oddMessage(message, place, value)] }));
           sound += compare(body, WINDOW).sound;
@@ -230,7 +230,7 @@ describe('the scan and the contract', () => {
   const bodiesMax = runsOf({ quick: 800, all: 3_000 });
   const seeds = [20_261_121, Math.floor(Math.random() * 2 ** 32)];
   it.each(seeds)('agree on thousands of damaged bodies (seed %i)', (seed) => {
-    const counts = runFuzz({ seed, nowMs: NOW_MS, goesOn: (bodies) => bodies < bodiesMax });
+    const counts = runFuzz({ seed, nowMs: NOW_MS, shouldContinue: (bodies) => bodies < bodiesMax });
     // A fuzz whose bodies are all valid, or all invalid, proves nothing.
     expect(counts.acceptable / counts.messages).toBeGreaterThan(0.5);
     expect(counts.acceptable / counts.messages).toBeLessThan(0.9);

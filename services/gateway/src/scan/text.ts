@@ -1,11 +1,11 @@
 import {
   BACKSLASH,
+  CHAR_T,
+  CHAR_U,
   COLON,
   DIGIT_0,
   HEX_VALUES,
   MINUS as HYPHEN,
-  LETTER_T,
-  LETTER_U,
   LOWER_CASE,
   NOT_HEX,
   PLUS,
@@ -65,7 +65,7 @@ export function readMessageId(
   return (all & NOT_HEX) === 0;
 }
 
-const LETTER_Z = 0x7a;
+const CHAR_Z = 0x7a;
 
 const MONTH_DAYS = [31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
 /** Days of a common year before each month. */
@@ -106,7 +106,7 @@ function epochDay(bytes: Uint8Array, at: number): number {
 /** Minutes of an offset, `Z` or `+hh:mm`, that ends exactly at `end`; else NaN. */
 function offsetMinutes(bytes: Uint8Array, at: number, end: number): number {
   const sign = bytes[at]!;
-  if ((sign | LOWER_CASE) === LETTER_Z) return at + 1 === end ? 0 : Number.NaN;
+  if ((sign | LOWER_CASE) === CHAR_Z) return at + 1 === end ? 0 : Number.NaN;
   if ((sign !== PLUS && sign !== HYPHEN) || at + 6 !== end || bytes[at + 3] !== COLON) return Number.NaN;
   const hours = twoDigits(bytes, at + 1);
   const minutes = twoDigits(bytes, at + 4);
@@ -125,7 +125,7 @@ export function timestampOf(bytes: Uint8Array, start: number, end: number): numb
   const minute = twoDigits(bytes, start + 14);
   const second = twoDigits(bytes, start + 17);
   if (hour < 0 || hour > 23 || minute < 0 || minute > 59 || second < 0 || second > 59) return Number.NaN;
-  if ((bytes[start + 10]! | LOWER_CASE) !== LETTER_T) return Number.NaN;
+  if ((bytes[start + 10]! | LOWER_CASE) !== CHAR_T) return Number.NaN;
   if (bytes[start + 13] !== COLON || bytes[start + 16] !== COLON) return Number.NaN;
   let at = start + SECONDS_END;
   let milliseconds = 0;
@@ -161,7 +161,7 @@ function unescapeName(bytes: Uint8Array, start: number, end: number): number {
       unescaped[length] = bytes[i++]!;
       continue;
     }
-    if (bytes[i + 1] !== LETTER_U || bytes[i + 2] !== DIGIT_0 || bytes[i + 3] !== DIGIT_0) return UNKNOWN;
+    if (bytes[i + 1] !== CHAR_U || bytes[i + 2] !== DIGIT_0 || bytes[i + 3] !== DIGIT_0) return UNKNOWN;
     unescaped[length] = (HEX_VALUES[bytes[i + 4]!]! << 4) | HEX_VALUES[bytes[i + 5]!]!;
     // A character beyond ASCII takes more than one byte, so no name has it.
     if (unescaped[length]! > 0x7f) return UNKNOWN;

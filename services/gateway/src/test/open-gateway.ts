@@ -17,7 +17,7 @@ import { createIdentityKeyer, type Utf8IdentityKeyer } from '@playline/people';
 import { openSharedLimiter } from '@playline/rate-limit';
 import { createMemoryBalances } from '@playline/rate-limit/memory';
 import { createLogger, createMetrics, parseConfig } from '@playline/runtime';
-import type { OutgoingRecord, PlacedOptions, RecordPlace } from '@playline/stream';
+import type { OutgoingRecord, RecordMetadata, SendForOffsetOptions } from '@playline/stream';
 import { smallMessage } from '@playline/testkit';
 import { expect, onTestFinished } from 'vitest';
 import { z } from 'zod';
@@ -28,7 +28,7 @@ import type { EnvironmentRates } from '../environment-rates.ts';
 import { rateLimitSettings } from '../rate-limits/settings.ts';
 import { createPublishRejections } from '../rejections.ts';
 import type { SchemaIds } from '../schema-ids.ts';
-import { type AudienceWorld, openAudienceWorld, toPorts } from './audience-world.ts';
+import { type AudienceStores, openAudienceStores, toPorts } from './audience-stores.ts';
 
 export const KEY_HEADER = 'x-service-publishable-key';
 export const MESSAGES = '/v1/audience/messages';
@@ -41,9 +41,9 @@ export interface TestProducer {
   mode: 'acknowledge' | 'fail' | 'hold';
   send(records: readonly OutgoingRecord[], done: (fault: Error | null) => void): void;
   /** One partition, offsets counted from 0. */
-  sendPlaced(record: OutgoingRecord, options?: PlacedOptions): Promise<RecordPlace>;
+  sendForOffset(record: OutgoingRecord, options?: SendForOffsetOptions): Promise<RecordMetadata>;
   /** Options of each placed record. */
-  readonly placed: PlacedOptions[];
+  readonly deliveries: SendForOffsetOptions[];
 }
 
 export interface TestGateway {
@@ -53,7 +53,7 @@ export interface TestGateway {
   readonly secretKey: string;
   readonly store: RecordStore<AccessKeyRecord>;
   readonly producer: TestProducer;
-  readonly audience: AudienceWorld;
+  readonly audience: AudienceStores;
   readonly keyer: Utf8IdentityKeyer;
   /** Where rejections go. */
   readonly rejectionProducer: TestProducer;
@@ -93,7 +93,7 @@ export async function openGateway(options: TestGatewayOptions = {}): Promise<Tes
   const logLines: string[] = [];
   const metrics = createMetrics('gateway');
   const keys = openKeys({ view: { ...view, readSince: options.readSince ?? view.readSince }, readEveryMs: 0 });
-  const audience = await openAudienceWorld();
+  const audience = await openAudienceStores();
   const [keyer, usage] = [createIdentityKeyer(randomBytes(32)), createUsageCounter()];
   const app = createGatewayApp({
     config: { ...settings, ...options },
@@ -162,9 +162,9 @@ export function createTestProducer(): TestProducer {
   let placed = 0;
   const producer: TestProducer = {
     sent: [],
-    placed: [],
-    sendPlaced: (record, options = {}) => {
-      producer.placed.push(options);
+    deliveries: [],
+    sendForOffset: (record, options = {}) => {
+      producer.deliveries.push(options);
       const place = { partition: 0, offset: placed++, loggedAtMs: Date.now() };
       return new Promise((resolve, reject) => {
         producer.send([record], (fault) => (fault === null ? resolve(place) : reject(fault)));

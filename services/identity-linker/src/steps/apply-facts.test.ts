@@ -27,7 +27,7 @@ it('leaves no call of the graph running when the facts after it cannot be prepar
     if (offset === FACTS - 1) throw new Error('no key');
     return toGraphFact(fact, offset);
   });
-  await resume(SOURCE, { committed: 0, isDecision: false, signal: new AbortController().signal });
+  await resume(SOURCE, { committed: 0, isOperatorDecision: false, signal: new AbortController().signal });
   const facts = Array.from({ length: FACTS }, (_, offset) => ({ offset, fact: toFact({}) }));
   await expect(apply(SOURCE, facts, { through: FACTS - 1, mark: null, onPart: () => {} })).rejects.toThrow('no key');
   expect(running).toBe(0);

@@ -35,7 +35,7 @@ export interface ApplyFacts {
    */
   resume(
     source: LinkSourcePartition,
-    assigned: Pick<AssignedPartition, 'committed' | 'isDecision' | 'signal'>,
+    assigned: Pick<AssignedPartition, 'committed' | 'isOperatorDecision' | 'signal'>,
   ): Promise<{ applied: number; mark: LogMark | null }>;
   /** @throws RetryableFault, GraphBehindFault */
   apply(source: LinkSourcePartition, facts: readonly PositionedFact[], options: ApplyOptions): Promise<void>;
@@ -71,7 +71,7 @@ export function createApplyFacts(
   const owned = () => [...partitions.values()].filter(({ signal }) => !signal.aborted);
 
   return {
-    async resume(source, { committed, isDecision, signal }) {
+    async resume(source, { committed, isOperatorDecision: isDecision, signal }) {
       const name = nameOf(source);
       const applied = await retryable(graph.lastApplied(source));
       const note = await retryable(graph.readNote(source));

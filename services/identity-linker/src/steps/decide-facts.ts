@@ -20,7 +20,7 @@ import {
 import type { ApplyFacts, PositionedFact } from './apply-facts.ts';
 import type { DecodedBatch } from './decode-batch.ts';
 import type { ParkedPace } from './parked-facts.ts';
-import type { PlacePace } from './parked-place.ts';
+import type { ParkedTopicPace } from './parked-topic.ts';
 import { createPublication, createPublish } from './publish.ts';
 
 /** The ports and settings that a linker works with. */
@@ -46,7 +46,7 @@ export interface LinkerParts {
   decisionTopic: string;
   /** Default: the pace of a deployment. */
   parkedPace?: ParkedPace;
-  placePace?: PlacePace;
+  parkedTopicPace?: ParkedTopicPace;
   metrics: Metrics;
   logger: Logger;
 }
@@ -67,7 +67,7 @@ export function createDecideFacts(parts: LinkerParts, facts: ApplyFacts): Decide
   return async ({ found, deadLetters }, position) => {
     const { partition, start, end, committed, mark } = position;
     const source = { generation, partition };
-    const target = { topic: decisionTopic, schemaId: await askSchemaId(parts), source };
+    const target = { topic: decisionTopic, schemaId: await fetchSchemaId(parts), source };
     const publication = createPublication(publish);
     const applied: Applied[] = [];
     const onPart = (part: readonly Applied[]) => {
@@ -90,7 +90,7 @@ async function settleAll(work: readonly Promise<void>[]): Promise<void> {
   for (const outcome of await Promise.allSettled(work)) if (outcome.status === 'rejected') throw outcome.reason;
 }
 
-async function askSchemaId({ decisionSchemaId }: LinkerParts): Promise<number> {
+async function fetchSchemaId({ decisionSchemaId }: LinkerParts): Promise<number> {
   try {
     return await decisionSchemaId();
   } catch (cause) {

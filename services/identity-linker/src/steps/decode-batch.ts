@@ -29,7 +29,7 @@ export interface Found {
 export interface DecodedBatch {
   readonly found: readonly Found[];
   readonly deadLetters: readonly OutgoingRecord[];
-  readonly firstLetter: { readonly offset: number; readonly reason: string } | null;
+  readonly firstDeadLetter: { readonly offset: number; readonly reason: string } | null;
 }
 
 /**
@@ -41,7 +41,7 @@ export function createDecodeBatch(schemaOf: SchemaSource, step: string) {
   return async (records: readonly StreamRecord[]): Promise<DecodedBatch> => {
     const found: Found[] = [];
     const deadLetters: OutgoingRecord[] = [];
-    let firstLetter: DecodedBatch['firstLetter'] = null;
+    let firstLetter: DecodedBatch['firstDeadLetter'] = null;
     for (const record of records) {
       const answer = decodeFact(record);
       const decoded = answer instanceof Promise ? await answer : answer;
@@ -51,13 +51,13 @@ export function createDecodeBatch(schemaOf: SchemaSource, step: string) {
         firstLetter ??= { offset: record.offset, reason: decoded.reason };
       }
     }
-    return { found, deadLetters, firstLetter };
+    return { found, deadLetters, firstDeadLetter: firstLetter };
   };
 }
 
 /** Logs that a batch has records which are not facts, if it has any. */
-export function tellDeadLetters(logger: Logger, { topic, partition }: BatchPosition, batch: DecodedBatch): void {
-  const { firstLetter, deadLetters } = batch;
+export function reportDeadLetters(logger: Logger, { topic, partition }: BatchPosition, batch: DecodedBatch): void {
+  const { firstDeadLetter: firstLetter, deadLetters } = batch;
   if (firstLetter === null) return;
   logger.warn({ topic, partition, ...firstLetter, count: deadLetters.length }, 'records went to the dead letters');
 }

@@ -189,8 +189,8 @@ async function countSteps(
   return { stepsOf: (offset) => counts[offset - first] ?? 0, lastOf };
 }
 
-type Placed = { readonly at: number; readonly record: IdentityDecisionRecord };
-type Read = (start: number, end?: number) => AsyncGenerator<Placed>;
+type LoggedRecord = { readonly at: number; readonly record: IdentityDecisionRecord };
+type Read = (start: number, end?: number) => AsyncGenerator<LoggedRecord>;
 
 /** Reads decisions of one partition, up to its present end. */
 function createRead(
@@ -206,7 +206,7 @@ function createRead(
   };
 }
 
-async function* readOwn(decisions: AsyncGenerator<Placed>, source: LinkSourcePartition, applied: number) {
+async function* readOwn(decisions: AsyncGenerator<LoggedRecord>, source: LinkSourcePartition, applied: number) {
   for await (const { record } of decisions)
     if (record.generation === source.generation && record.partition === source.partition && record.offset > applied)
       yield record;

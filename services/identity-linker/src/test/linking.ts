@@ -16,12 +16,12 @@ export const SCHEMA_ID = 7;
 const DECISION_SCHEMA_ID = 8;
 
 /** Fate of a call: success, or a fault or the end of the process, before or after it was applied. */
-export type Fate = 'well' | 'fault before' | 'fault after' | 'kill before' | 'kill after';
+export type CallOutcome = 'well' | 'fault before' | 'fault after' | 'kill before' | 'kill after';
 
 const never = () => new Promise<never>(() => {});
 
 /** People whose calls of the graph and the guards meet fates in turn; after the last they succeed. */
-export function withFates<P extends LinkerParts['people']>(people: P, fates: Fate[], kill: () => void): P {
+export function withOutcomes<P extends LinkerParts['people']>(people: P, fates: CallOutcome[], kill: () => void): P {
   const { graph, guards } = people;
   const asking: typeof guards = {
     ...guards,
@@ -57,7 +57,7 @@ export function withFates<P extends LinkerParts['people']>(people: P, fates: Fat
 }
 
 /** A producer whose sends meet fates in turn; a killed one sends nothing more. */
-export function producerWithFates(producer: Producer, fates: Fate[], kill: () => void): Producer {
+export function producerWithOutcomes(producer: Producer, fates: CallOutcome[], kill: () => void): Producer {
   let isDead = false;
   const die = () => {
     isDead = true;
@@ -76,7 +76,7 @@ export function producerWithFates(producer: Producer, fates: Fate[], kill: () =>
           else done(fate === 'fault after' ? new Error('no answer') : fault);
         });
     },
-    sendPlaced: (record) => producer.sendPlaced(record),
+    sendForOffset: (record) => producer.sendForOffset(record),
     ready: () => producer.ready(),
     close: () => producer.close(),
   };

@@ -4,7 +4,7 @@ import type { MintTransactionRecord } from '@playline/contracts';
 import { createRandom } from '@playline/testkit/random';
 import { describe, expect, it } from 'vitest';
 import type { ChainHead } from '../ports.ts';
-import { findFate } from '../steps/settle-nonces.ts';
+import { findOutcome } from '../steps/settle-nonces.ts';
 import type { Finality } from './rpc-node.ts';
 import { createRpcNode } from './rpc-node.ts';
 
@@ -69,8 +69,8 @@ function openNode({ branchOf, finality = 'finalized', refuses = null }: NodePart
   const asked: string[] = [];
   const answer = (question: RpcCall) => answerOf(branchOf(asked.push(question.method) - 1), question);
   const node = createRpcNode({
-    ask: async (method, params) => answer({ method, params }),
-    askTogether: async (questions) => {
+    call: async (method, params) => answer({ method, params }),
+    callBatch: async (questions) => {
       if (refuses !== null) throw refuses;
       return questions.map(answer);
     },
@@ -92,7 +92,7 @@ const HEAD: ChainHead = {
   knownHash: null,
 };
 const VARIANTS = [{ hash: Buffer.from(HASH.slice(2), 'hex') } as MintTransactionRecord];
-const fateOf = (parts: NodeParts) => findFate(openNode(parts).node, VARIANTS, HEAD);
+const fateOf = (parts: NodeParts) => findOutcome(openNode(parts).node, VARIANTS, HEAD);
 
 describe('the end of a chain', () => {
   it('has its final block so many blocks behind it in the same answer, not behind that of another node', async () => {

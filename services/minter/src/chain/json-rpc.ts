@@ -1,10 +1,10 @@
 import { isContractFault, NodeFault, type RpcAnswer, type RpcCall, type RpcError } from '@playline/chain';
 
 /** Sends one request to one node; errors that the node returns are part of the answer. @throws NodeFault */
-export type AskRpc = (call: RpcCall) => Promise<RpcAnswer>;
+export type CallRpc = (call: RpcCall) => Promise<RpcAnswer>;
 
 /** Sends several requests as one batch. @throws NodeFault */
-export type AskRpcTogether = (calls: readonly RpcCall[]) => Promise<readonly RpcAnswer[]>;
+export type CallRpcBatch = (calls: readonly RpcCall[]) => Promise<readonly RpcAnswer[]>;
 
 /** A node returned an error. Its message may contain the node's address, so code may match it but never show it. */
 export class NodeRefusal extends Error {
@@ -24,26 +24,26 @@ export class NodeRefusal extends Error {
     this.isOfContract = isContractFault({ code, message: this.#words });
   }
 
-  says(pattern: RegExp): boolean {
+  matches(pattern: RegExp): boolean {
     return pattern.test(this.#words);
   }
 }
 
 /** Sends one request and returns its result. @throws NodeRefusal, NodeFault */
-export type AskNode = (method: string, params: readonly unknown[]) => Promise<unknown>;
+export type CallMethod = (method: string, params: readonly unknown[]) => Promise<unknown>;
 
 /** Error codes of nodes that are rate limited, or have not synchronised far enough. */
 const BUSY_CODES = new Set([429, -32_005, -32_097]);
 
 /** Creates the function that sends requests to one node. */
-export function createJsonRpc(ask: AskRpc): AskNode {
+export function createJsonRpc(ask: CallRpc): CallMethod {
   return async (method, params) => toResult(await ask({ method, params }));
 }
 
 /** Sends several requests as one batch, which a single node answers. @throws NodeRefusal, NodeFault */
-export type AskNodeTogether = (questions: readonly RpcCall[]) => Promise<readonly unknown[]>;
+export type CallMethods = (questions: readonly RpcCall[]) => Promise<readonly unknown[]>;
 
-export function createJsonRpcTogether(ask: AskRpcTogether): AskNodeTogether {
+export function createJsonRpcTogether(ask: CallRpcBatch): CallMethods {
   return async (questions) => (await ask(questions)).map(toResult);
 }
 
@@ -59,7 +59,7 @@ const MESSAGE_CHARACTERS_MAX = 2_000;
 const REVERT_PREFIX = 'Reverted ';
 const [SELECTOR_DIGITS, WORD_DIGITS] = [8, 64];
 /** A contract may revert with megabytes. Shown are 500 characters, which 100 words of 32 bytes contain. */
-const REVERT_WORDS_MAX = 100;
+const REVERT_SLOTS_MAX = 100;
 
 /**
  * Revert data of a contract: a selector of four bytes and words of 32 bytes, of which the first are kept. Any other text
@@ -69,7 +69,7 @@ function readRevertData(text: string): string | null {
   const hasPrefix = text.slice(0, REVERT_PREFIX.length).toLowerCase() === REVERT_PREFIX.toLowerCase();
   const start = hasPrefix ? REVERT_PREFIX.length : 0;
   if ((text.length - start - '0x'.length - SELECTOR_DIGITS) % WORD_DIGITS !== 0) return null;
-  const kept = text.slice(start, start + '0x'.length + SELECTOR_DIGITS + REVERT_WORDS_MAX * WORD_DIGITS);
+  const kept = text.slice(start, start + '0x'.length + SELECTOR_DIGITS + REVERT_SLOTS_MAX * WORD_DIGITS);
   return /^0x[0-9a-f]{8,}$/i.test(kept) ? kept.toLowerCase() : null;
 }
 

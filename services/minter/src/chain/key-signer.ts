@@ -20,7 +20,7 @@ export function createKeySigner({ keys, signTransaction }: KeySignerParts, { sig
   const find = () => keys.records.find((record) => record.address === address);
   const waits = (reason: string) => ({ kind: 'waits', reason }) as const;
   return {
-    standing: (environmentId) => {
+    status: (environmentId) => {
       const record = find();
       if (record === undefined && keys.ageMs === Number.POSITIVE_INFINITY)
         return waits('Signable keys are not known yet: Redis does not answer, or lacks them.');

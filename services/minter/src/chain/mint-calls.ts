@@ -36,7 +36,7 @@ export type TokenStandard = 'ERC721' | 'ERC1155';
 /** The contract function of a transaction. One transaction mints assets of one collection by one function. */
 export type MintFunction = 'mintBatch' | 'mintBatchByQuantity' | 'safeMintBatch';
 
-const WORDS_CHARACTERS_MAX = 500;
+const MESSAGE_CHARACTERS_MAX = 500;
 
 /** Why no contract of the standard could mint the asset; null when it could. */
 export function mistakeOf({ tokenId, amount }: MintStateRecord, standard: TokenStandard): string | null {
@@ -80,16 +80,16 @@ function toText(data: string): string {
   if (from > bytes.length - 32) throw new RangeError('the text of the error lies outside of its data');
   const text = bytes.subarray(from + 32, from + 32 + Math.min(numberAt(from), bytes.length)).toString('utf8');
   // A character may be cut in half, and padding follows a text that is shorter than it says.
-  return text.replace(/\0+$/, '').slice(0, WORDS_CHARACTERS_MAX).toWellFormed();
+  return text.replace(/\0+$/, '').slice(0, MESSAGE_CHARACTERS_MAX).toWellFormed();
 }
 
 /** Turns revert data of a contract into text for people. @param data hexadecimal, as the node returned it */
-export function toRefusalWords(data: string): string {
+export function toRefusalMessage(data: string): string {
   if (data === '0x') return 'The contract refused the call without a word.';
   try {
     if (data.startsWith(ERROR_SELECTOR)) return toText(data);
     const { errorName, args = [] } = decodeErrorResult({ abi: ERROR_ABI, data: data as `0x${string}` });
-    return `${errorName}(${args.map(String).join(', ')})`.slice(0, WORDS_CHARACTERS_MAX);
+    return `${errorName}(${args.map(String).join(', ')})`.slice(0, MESSAGE_CHARACTERS_MAX);
   } catch {
     return `The contract refused the call with ${data.slice(0, 74)}.`;
   }

@@ -1,5 +1,5 @@
 import { NodeFault } from '@playline/chain';
-import { createRpcBatches, createRpcQuestions } from '@playline/chain/rpc';
+import { createRpcBatches, createRpcClient } from '@playline/chain/rpc';
 import { openTestChain, type TestChain } from '@playline/testkit/chain';
 import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts';
 import { encodeFunctionData } from 'viem/utils';
@@ -24,12 +24,12 @@ afterAll(() => chain.close());
 
 const nodeAt = (url: string, finality: 'finalized' | number) => {
   const askTogether = createJsonRpcTogether(createRpcBatches({ url }));
-  return createRpcNode({ ask: createJsonRpc(createRpcQuestions({ url })), askTogether, finality });
+  return createRpcNode({ call: createJsonRpc(createRpcClient({ url })), callBatch: askTogether, finality });
 };
 /** The same node behind a gateway that takes no batches. */
 const nodeWithoutBatches = (finality: 'finalized' | number) => {
   const askTogether = () => Promise.reject(new NodeFault('unreachable', 'it does not take several questions'));
-  return createRpcNode({ ask: createJsonRpc(createRpcQuestions({ url: chain.rpc })), askTogether, finality });
+  return createRpcNode({ call: createJsonRpc(createRpcClient({ url: chain.rpc })), callBatch: askTogether, finality });
 };
 const nodeOf = (finality: 'finalized' | number = 'finalized') => nodeAt(chain.rpc, finality);
 

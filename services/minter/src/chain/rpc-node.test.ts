@@ -1,6 +1,6 @@
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { createRpcBatches, createRpcQuestions } from '@playline/chain/rpc';
+import { createRpcBatches, createRpcClient } from '@playline/chain/rpc';
 import { encodeErrorResult, parseAbi } from 'viem/utils';
 import { afterEach, describe, expect, it } from 'vitest';
 import { createJsonRpc, createJsonRpcTogether } from './json-rpc.ts';
@@ -29,7 +29,11 @@ async function openNode(answer: Answer, login = '') {
   const { port } = server.address() as AddressInfo;
   const url = `http://${login}127.0.0.1:${port}/v2/${SECRET}`;
   const askTogether = createJsonRpcTogether(createRpcBatches({ url }));
-  return createRpcNode({ ask: createJsonRpc(createRpcQuestions({ url })), askTogether, finality: 'finalized' });
+  return createRpcNode({
+    call: createJsonRpc(createRpcClient({ url })),
+    callBatch: askTogether,
+    finality: 'finalized',
+  });
 }
 
 /** @returns the address of a node that answers batches */
@@ -88,8 +92,8 @@ describe('a node of the minter', () => {
       return body.map(({ id }) => ({ jsonrpc: '2.0', id, result: null })).reverse();
     });
     const askTogether = createJsonRpcTogether(createRpcBatches({ url }));
-    const ask = createJsonRpc(createRpcQuestions({ url }));
-    const node = createRpcNode({ ask, askTogether, finality: 'finalized' });
+    const ask = createJsonRpc(createRpcClient({ url }));
+    const node = createRpcNode({ call: ask, callBatch: askTogether, finality: 'finalized' });
     expect(await node.viewOf('0x01', [1, 2])).toEqual({ receipt: null, blockHashes: [null, null] });
     expect(bodies.map((body) => body.map(({ method, params }) => [method, params?.[0]]))).toEqual([
       [
@@ -104,11 +108,15 @@ describe('a node of the minter', () => {
   const cut = `${data.slice(0, 74)}${'ff'.repeat(32)}${data.slice(138)}`;
   const outside = `${data.slice(0, 10)}${'ff'.repeat(32)}${data.slice(74)}`;
   it.each([
-    ['execution reverted: sold out', { code: 3, data }, { kind: 'reverted', words: 'sold out' }],
-    ['VM Exception', { data: { message: 'x', data } }, { kind: 'reverted', words: 'sold out' }],
-    ['execution reverted', {}, { kind: 'reverted', words: 'The contract refused the call without a word.' }],
-    ['a text that is longer than its data', { data: cut }, { kind: 'reverted', words: 'sold out' }],
-    ['text outside of its data', { data: outside }, { kind: 'reverted', words: expect.stringContaining('0x08c379a0') }],
+    ['execution reverted: sold out', { code: 3, data }, { kind: 'reverted', message: 'sold out' }],
+    ['VM Exception', { data: { message: 'x', data } }, { kind: 'reverted', message: 'sold out' }],
+    ['execution reverted', {}, { kind: 'reverted', message: 'The contract refused the call without a word.' }],
+    ['a text that is longer than its data', { data: cut }, { kind: 'reverted', message: 'sold out' }],
+    [
+      'text outside of its data',
+      { data: outside },
+      { kind: 'reverted', message: expect.stringContaining('0x08c379a0') },
+    ],
     ['out of gas', {}, { kind: 'unrunnable', isSure: true }],
     ['invalid opcode: INVALID', { code: -32_015 }, { kind: 'unrunnable', isSure: true }],
     ['gas required exceeds allowance (50000000)', {}, { kind: 'unrunnable', isSure: true }],
@@ -128,8 +136,8 @@ describe('a node of the minter', () => {
     for (const given of [{ code: 3, data: long }, { data: { message: 'x', data: `Reverted ${long}` } }]) {
       const node = await openNode(refuses(`execution reverted: ${'priority fee '.repeat(300_000)}`, given));
       const answer = await node.call(CALL);
-      expect(answer).toMatchObject({ kind: 'reverted', words: expect.stringMatching(/^(sold out|.*0xdeadbeef)/) });
-      expect((answer as { words: string }).words.length).toBeLessThanOrEqual(500);
+      expect(answer).toMatchObject({ kind: 'reverted', message: expect.stringMatching(/^(sold out|.*0xdeadbeef)/) });
+      expect((answer as { message: string }).message.length).toBeLessThanOrEqual(500);
     }
   });
 

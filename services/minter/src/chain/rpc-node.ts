@@ -1,8 +1,8 @@
 import { type BlockName, NodeFault, type RpcCall } from '@playline/chain';
 import { z } from 'zod';
 import type { CallAnswer, ChainHead, ChainNode, ContractCall, MintReceipt, SendAnswer, SpentNonce } from '../ports.ts';
-import { type AskNode, type AskNodeTogether, NodeRefusal } from './json-rpc.ts';
-import { toRefusalWords } from './mint-calls.ts';
+import { type CallMethod, type CallMethods, NodeRefusal } from './json-rpc.ts';
+import { toRefusalMessage } from './mint-calls.ts';
 
 const hexText = z.string().regex(/^0x[0-9a-fA-F]*$/);
 const hex = hexText.transform((text) => text.toLowerCase());
@@ -33,7 +33,7 @@ const receipt = z.object({
  * Error messages of nodes for signed bytes; there are no codes that all nodes share. The first match counts. Older
  * releases of Nethermind answer with names: `AlreadyKnown`, `OldNonce, Current nonce: 5`, `FeeTooLowToCompete`.
  */
-const SEND_WORDS: readonly { readonly pattern: RegExp; readonly kind: SendAnswer['kind'] }[] = [
+const SEND_MESSAGES: readonly { readonly pattern: RegExp; readonly kind: SendAnswer['kind'] }[] = [
   { pattern: /already ?(known|imported)|known transaction/i, kind: 'known' },
   { pattern: /nonce (is )?too low|nonce too small|invalid nonce: too low|\bold ?nonce\b/i, kind: 'spent' },
   {
@@ -49,20 +49,20 @@ const SEND_WORDS: readonly { readonly pattern: RegExp; readonly kind: SendAnswer
 ];
 
 export interface RpcNodeOptions {
-  readonly ask: AskNode;
-  readonly askTogether: AskNodeTogether;
+  readonly call: CallMethod;
+  readonly callBatch: CallMethods;
   readonly finality: Finality;
 }
 
 /** A node that is asked over JSON-RPC. */
-export function createRpcNode({ ask, askTogether, finality }: RpcNodeOptions): ChainNode {
+export function createRpcNode({ call, callBatch, finality }: RpcNodeOptions): ChainNode {
   const read = async <T>(schema: z.ZodType<T>, method: string, params: readonly unknown[]): Promise<T> =>
-    parseAnswer(schema, method, await ask(method, params));
-  const questions = { ask, askTogether, findAncestor: createFindAncestor(ask) };
+    parseAnswer(schema, method, await call(method, params));
+  const calls = { call, callBatch, findAncestor: createFindAncestor(call) };
   return {
     chainId: () => read(count, 'eth_chainId', []),
-    genesisHash: async () => (await readExisting(ask, 0)).hash,
-    head: (known) => readHead(questions, finality, known ?? null),
+    genesisHash: async () => (await readExisting(call, 0)).hash,
+    head: (known) => readHead(calls, finality, known ?? null),
     spentNonces: async (address, at) => {
       const asked = at.map((each) => ({
         method: NONCES,
@@ -70,21 +70,21 @@ export function createRpcNode({ ask, askTogether, finality }: RpcNodeOptions): C
       }));
       const apart = async () => {
         const answers: unknown[] = [];
-        for (const { method, params } of asked) answers.push(await ask(method, params));
+        for (const { method, params } of asked) answers.push(await call(method, params));
         return answers;
       };
-      const answers = asked.length === 1 ? await apart() : await askOneBranch(() => askTogether(asked), apart);
+      const answers = asked.length === 1 ? await apart() : await callOneBranch(() => callBatch(asked), apart);
       return answers.map((answer) => parseAnswer(count, NONCES, answer));
     },
-    receiptOf: async (hash) => toReceipt(await ask(RECEIPT, [hash])),
-    blockHashOf: async (number) => (await readBlock(ask, number))?.hash ?? null,
+    receiptOf: async (hash) => toReceipt(await call(RECEIPT, [hash])),
+    blockHashOf: async (number) => (await readBlock(call, number))?.hash ?? null,
     viewOf: async (hash, numbers) => {
-      const { answer, hashes } = await viewBranch(questions, numbers, { method: RECEIPT, params: [hash] });
+      const { answer, hashes } = await viewBranch(calls, numbers, { method: RECEIPT, params: [hash] });
       return { receipt: toReceipt(answer), blockHashes: hashes };
     },
-    send: (bytes) => send(ask, bytes),
-    spenderOf: (spent) => findSpender(questions, spent),
-    call: (call) => answerOf(read(hex, 'eth_call', [call, 'latest'])),
+    send: (bytes) => send(call, bytes),
+    spenderOf: (spent) => findSpender(calls, spent),
+    call: (transaction) => answerOf(read(hex, 'eth_call', [transaction, 'latest'])),
     gasOf: (call: ContractCall) => answerOf(read(count, 'eth_estimateGas', [call])),
     priorityFee: () => read(quantity, 'eth_maxPriorityFeePerGas', []),
     balanceOf: (address) => read(quantity, 'eth_getBalance', [address, 'latest']),
@@ -98,13 +98,13 @@ function toReceipt(answer: unknown): MintReceipt | null {
   return found === null ? null : { ...found, isSuccess: found.status === 1 };
 }
 
-async function send(ask: AskNode, bytes: Buffer): Promise<SendAnswer> {
+async function send(call: CallMethod, bytes: Buffer): Promise<SendAnswer> {
   try {
-    await ask('eth_sendRawTransaction', [`0x${bytes.toString('hex')}`]);
+    await call('eth_sendRawTransaction', [`0x${bytes.toString('hex')}`]);
     return { kind: 'taken' };
   } catch (fault) {
     if (!(fault instanceof NodeRefusal)) throw fault;
-    const kind = SEND_WORDS.find(({ pattern }) => fault.says(pattern))?.kind ?? 'later';
+    const kind = SEND_MESSAGES.find(({ pattern }) => fault.matches(pattern))?.kind ?? 'later';
     return { kind };
   }
 }
@@ -121,12 +121,13 @@ async function answerOf<T>(asked: Promise<T>): Promise<CallAnswer<T>> {
     return { kind: 'done', value: await asked };
   } catch (fault) {
     if (!(fault instanceof NodeRefusal)) throw fault;
-    if (fault.data !== null) return { kind: 'reverted', words: toRefusalWords(fault.data) };
-    if (fault.code === REVERTED_CODE || fault.says(REVERTED)) return { kind: 'reverted', words: toRefusalWords('0x') };
+    if (fault.data !== null) return { kind: 'reverted', message: toRefusalMessage(fault.data) };
+    if (fault.code === REVERTED_CODE || fault.matches(REVERTED))
+      return { kind: 'reverted', message: toRefusalMessage('0x') };
     const words = 'The contract cannot run the call: it runs out of gas, or into code that is none.';
-    if (fault.isOfContract) return { kind: 'unrunnable', words, isSure: true };
+    if (fault.isOfContract) return { kind: 'unrunnable', message: words, isSure: true };
     const late = 'The node has no time to run the call.';
-    if (fault.says(OUT_OF_TIME)) return { kind: 'unrunnable', words: late, isSure: false };
+    if (fault.matches(OUT_OF_TIME)) return { kind: 'unrunnable', message: late, isSure: false };
     throw new NodeFault('unreachable', fault.message);
   }
 }
@@ -134,7 +135,7 @@ async function answerOf<T>(asked: Promise<T>): Promise<CallAnswer<T>> {
 /** Final blocks: those that the node calls `finalized`, or those at least this many blocks behind its latest one. */
 export type Finality = 'finalized' | number;
 
-/** The latest block may move back between two questions, after a reorganisation or between two nodes. */
+/** The latest block may move back between two calls, after a reorganisation or between two nodes. */
 const TRIES = 3;
 
 /**
@@ -143,28 +144,28 @@ const TRIES = 3;
  * the other might not be final at all.
  * @param known null: no block was final before
  */
-function readHead(questions: BranchQuestions, finality: Finality, known: number | null): Promise<ChainHead> {
-  return askOneBranch(
-    () => readTogether(questions, finality, known),
-    () => readApart(questions, finality, known),
+function readHead(calls: BranchCalls, finality: Finality, known: number | null): Promise<ChainHead> {
+  return callOneBranch(
+    () => readTogether(calls, finality, known),
+    () => readApart(calls, finality, known),
   );
 }
 
 async function readTogether(
-  { ask, askTogether }: BranchQuestions,
+  { call, callBatch }: BranchCalls,
   finality: Finality,
   known: number | null,
 ): Promise<ChainHead> {
   const view = async (final: number | 'finalized') => {
     // The latest block comes last: it can only be further from the final one than it was when that was read.
     const tags = [...(known === null ? [] : [known]), final, 'latest' as const];
-    const answers = await askTogether(tags.map(toBlockQuestion));
+    const answers = await callBatch(tags.map(toBlockCall));
     const knownHash = known === null ? null : (parseBlock(answers[0])?.hash ?? null);
     const [end, latest] = [parseExisting(answers.at(-2), final), parseExisting(answers.at(-1), 'latest')];
     return toHead(latest, end, knownHash);
   };
   if (finality === 'finalized') return view(finality);
-  let { number } = await readExisting(ask, 'latest');
+  let { number } = await readExisting(call, 'latest');
   for (let tries = 0; tries < TRIES; tries++) {
     const head = await view(toHorizon(number, finality));
     if (head.number >= number) return head;
@@ -175,16 +176,16 @@ async function readTogether(
 
 /** For a node that takes no batches: a block is so far behind the latest one because links of hashes lead to it. */
 async function readApart(
-  { ask, findAncestor }: BranchQuestions,
+  { call, findAncestor }: BranchCalls,
   finality: Finality,
   known: number | null,
 ): Promise<ChainHead> {
-  const knownHash = known === null ? null : ((await readBlock(ask, known))?.hash ?? null);
+  const knownHash = known === null ? null : ((await readBlock(call, known))?.hash ?? null);
   if (finality === 'finalized') {
-    const end = await readExisting(ask, finality);
-    return toHead(await readExisting(ask, 'latest'), end, knownHash);
+    const end = await readExisting(call, finality);
+    return toHead(await readExisting(call, 'latest'), end, knownHash);
   }
-  const latest = await readExisting(ask, 'latest');
+  const latest = await readExisting(call, 'latest');
   const number = toHorizon(latest.number, finality);
   return toHead(latest, { number, hash: await findAncestor(latest, number) }, knownHash);
 }
@@ -208,15 +209,15 @@ const fullBlock = block.extend({ transactions: z.array(z.object({ hash: hex, fro
  * then the transaction in that block. The counts only say where to look. The transaction is the proof, and only if its
  * block is on the branch of the final block. Null when the node no longer has the counts of that time.
  */
-async function findSpender(questions: BranchQuestions, spent: SpentNonce): Promise<string | null> {
-  const number = await findBlock(questions.ask, spent).catch((fault: unknown) => {
+async function findSpender(calls: BranchCalls, spent: SpentNonce): Promise<string | null> {
+  const number = await findBlock(calls.call, spent).catch((fault: unknown) => {
     if (fault instanceof NodeRefusal) return null;
     throw fault;
   });
   if (number === null) return null;
   const { horizon, address, nonce } = spent;
   const full = { method: BLOCK, params: [toQuantity(number), true] };
-  const { answer, hashes } = await viewBranch(questions, [number, horizon.number], full);
+  const { answer, hashes } = await viewBranch(calls, [number, horizon.number], full);
   const [blockHash, horizonHash] = hashes;
   if (horizonHash !== horizon.hash)
     throw new NodeFault('inconsistent', `the node has another block ${horizon.number} than the one that was final`);
@@ -226,9 +227,9 @@ async function findSpender(questions: BranchQuestions, spent: SpentNonce): Promi
 }
 
 /** The block that spent the nonce; null: none up to the final block. @throws NodeRefusal without state that old */
-async function findBlock(ask: AskNode, { address, nonce, horizon }: SpentNonce): Promise<number | null> {
+async function findBlock(call: CallMethod, { address, nonce, horizon }: SpentNonce): Promise<number | null> {
   const isSpentAt = async (number: number) =>
-    parseAnswer(count, NONCES, await ask(NONCES, [address, toQuantity(number)])) > nonce;
+    parseAnswer(count, NONCES, await call(NONCES, [address, toQuantity(number)])) > nonce;
   if (!(await isSpentAt(horizon.number))) return null;
   // It was probably spent recently, so search backwards in steps that double.
   let [before, at] = [Math.max(-1, horizon.number - 1), horizon.number];
@@ -242,10 +243,10 @@ async function findBlock(ask: AskNode, { address, nonce, horizon }: SpentNonce):
   return at;
 }
 
-/** Ways to ask a node about blocks of one branch. */
-interface BranchQuestions {
-  readonly ask: AskNode;
-  readonly askTogether: AskNodeTogether;
+/** Ways to call a node about blocks of one branch. */
+interface BranchCalls {
+  readonly call: CallMethod;
+  readonly callBatch: CallMethods;
   readonly findAncestor: FindAncestor;
 }
 
@@ -259,7 +260,7 @@ const NO_BATCH = new Set(['unreachable', 'too-much']);
  * Asks in one batch, which a single node answers. If the node takes no batches, asks one question after the other: then
  * the hashes of blocks must prove that the answers are of one branch.
  */
-async function askOneBranch<T>(inBatch: () => Promise<T>, apart: () => Promise<T>): Promise<T> {
+async function callOneBranch<T>(inBatch: () => Promise<T>, apart: () => Promise<T>): Promise<T> {
   try {
     return await inBatch();
   } catch (fault) {
@@ -268,7 +269,7 @@ async function askOneBranch<T>(inBatch: () => Promise<T>, apart: () => Promise<T
   }
 }
 
-const toBlockQuestion = (at: BlockTag): RpcCall => ({
+const toBlockCall = (at: BlockTag): RpcCall => ({
   method: BLOCK,
   params: [typeof at === 'number' ? toQuantity(at) : at, false],
 });
@@ -284,15 +285,15 @@ function parseExisting(answer: unknown, at: BlockTag): Block {
 }
 
 /** Null: the node has no such block. */
-async function readBlock(ask: AskNode, at: BlockTag): Promise<Block | null> {
-  const { method, params } = toBlockQuestion(at);
-  return parseBlock(await ask(method, params));
+async function readBlock(call: CallMethod, at: BlockTag): Promise<Block | null> {
+  const { method, params } = toBlockCall(at);
+  return parseBlock(await call(method, params));
 }
 
 /** @throws NodeFault when the node has no such block */
-async function readExisting(ask: AskNode, at: BlockTag): Promise<Block> {
-  const { method, params } = toBlockQuestion(at);
-  return parseExisting(await ask(method, params), at);
+async function readExisting(call: CallMethod, at: BlockTag): Promise<Block> {
+  const { method, params } = toBlockCall(at);
+  return parseExisting(await call(method, params), at);
 }
 
 /**
@@ -300,27 +301,27 @@ async function readExisting(ask: AskNode, at: BlockTag): Promise<Block> {
  * block by its hash. Null: the node has no such block.
  */
 function viewBranch(
-  { ask, askTogether, findAncestor }: BranchQuestions,
+  { call, callBatch, findAncestor }: BranchCalls,
   numbers: readonly number[],
   other: RpcCall,
 ): Promise<{ readonly answer: unknown; readonly hashes: readonly (string | null)[] }> {
   const inBatch = async () => {
     // The last block comes first: a node that has the final one is on the branch that stays, for all further answers.
     const falling = numbers.toSorted((one, next) => next - one);
-    const answers = await askTogether([...falling.map(toBlockQuestion), other]);
+    const answers = await callBatch([...falling.map(toBlockCall), other]);
     const hashOf = (number: number) => parseBlock(answers[falling.indexOf(number)])?.hash ?? null;
     return { answer: answers.at(-1), hashes: numbers.map(hashOf) };
   };
   const apart = async () => {
     const end = await readBlock(
-      ask,
+      call,
       numbers.reduce((most, each) => Math.max(most, each), Number.NEGATIVE_INFINITY),
     );
     const hashes: (string | null)[] = [];
     for (const number of numbers) hashes.push(end === null ? null : await findAncestor(end, number));
-    return { answer: await ask(other.method, other.params), hashes };
+    return { answer: await call(other.method, other.params), hashes };
   };
-  return askOneBranch(inBatch, apart);
+  return callOneBranch(inBatch, apart);
 }
 
 /** The hash of the block with this number, on the branch that ends with the given block. @throws NodeFault */
@@ -332,16 +333,16 @@ const linked = block.extend({ parentHash: hex });
 /** Most blocks between two that are compared: their hashes take some megabytes. */
 const DISTANCE_MAX = 20_000;
 /** Requests of one search. The next search goes on where this one ended. */
-const ASKED_MAX = 500;
+const BLOCKS_PER_BATCH_MAX = 500;
 
 /**
  * Finds blocks of one branch without a batch. The hash of a block determines its parent, so it does not matter which of
  * several nodes behind one address answers. Links never change, so each is read once.
  */
-function createFindAncestor(ask: AskNode): FindAncestor {
+function createFindAncestor(call: CallMethod): FindAncestor {
   const parents = new Map<string, string>();
   const readParent = async ({ number, hash }: BlockName): Promise<string> => {
-    const found = parseAnswer(linked.nullable(), BLOCK_BY_HASH, await ask(BLOCK_BY_HASH, [hash, false]));
+    const found = parseAnswer(linked.nullable(), BLOCK_BY_HASH, await call(BLOCK_BY_HASH, [hash, false]));
     if (found === null) throw new NodeFault('behind', `the node of the chain does not have the same block ${number}`);
     if (found.hash !== hash || found.number !== number)
       throw new NodeFault('inconsistent', `the node of the chain answered with another block than ${number}`);
@@ -357,7 +358,8 @@ function createFindAncestor(ask: AskNode): FindAncestor {
     let asked = 0;
     for (let { number } = end; number > wanted; number--) {
       const known = parents.get(hash);
-      if (known === undefined && ++asked > ASKED_MAX) throw new NodeFault('behind', `${words}: not yet done`);
+      if (known === undefined && ++asked > BLOCKS_PER_BATCH_MAX)
+        throw new NodeFault('behind', `${words}: not yet done`);
       hash = known ?? (await readParent({ number, hash }));
     }
     return hash;

@@ -2,7 +2,7 @@ import { NodeFault } from '@playline/chain';
 import type { MintStateRecord } from '@playline/contracts';
 import { isTakenOver } from '@playline/stream';
 import { NodeRefusal } from '../chain/json-rpc.ts';
-import type { ChainHead, ChainNode, ChainRules, LaneClock, LaneSigner, PlacedRequest, SignerLane } from '../ports.ts';
+import type { ChainHead, ChainNode, ChainRules, LaneClock, LaneSigner, ReceivedRequest, SignerLane } from '../ports.ts';
 import type { MintLedger } from './mint-ledger.ts';
 
 /** What every step of a lane works with. */
@@ -35,7 +35,7 @@ export function changeAll(
 }
 
 /** For people. Faults and refusals of nodes have words of ours; anything else may hold anything. */
-export function toFaultWords(fault: unknown): string {
+export function toFaultMessage(fault: unknown): string {
   const isOfNode = fault instanceof NodeFault || fault instanceof NodeRefusal;
   return isOfNode ? fault.message : 'the minter has stumbled over it, as its log says';
 }
@@ -56,16 +56,16 @@ export async function isolate<T>(
   try {
     return await act();
   } catch (fault) {
-    if (fault instanceof LaneOver || (fault instanceof NodeFault && WHOLE.has(fault.kind))) throw fault;
+    if (fault instanceof LaneLost || (fault instanceof NodeFault && WHOLE.has(fault.kind))) throw fault;
     await turn.node.chainId();
     turn.faults.push(fault);
-    await onFault(toFaultWords(fault));
+    await onFault(toFaultMessage(fault));
     return null;
   }
 }
 
 /** The writer of a lane cannot be used any more: it was fenced, or does not know what was written. Open a new one. */
-export class LaneOver extends Error {
+export class LaneLost extends Error {
   override readonly name = 'LaneOver';
 
   /** Whether another writer of the signer is at work: a minter, or an operator's command. */
@@ -83,7 +83,7 @@ export type StateChange = Partial<
 >;
 
 /** The first state of an accepted asset. @param changedAt epoch milliseconds */
-export function toFirstState({ request, partition, offset }: PlacedRequest, changedAt: number): MintStateRecord {
+export function toFirstState({ request, partition, offset }: ReceivedRequest, changedAt: number): MintStateRecord {
   const { metadata: _, ...asset } = request;
   return {
     ...asset,

@@ -7,7 +7,7 @@ import { MemoryChain } from '../test/memory-chain.ts';
 import { MemoryNode } from '../test/memory-node.ts';
 import { CONTRACTS, SHIELDS, SWORDS } from '../test/mint-requests.ts';
 
-const UNRUNNABLE = { kind: 'unrunnable', words: 'The contract cannot run the call.', isSure: true } as const;
+const UNRUNNABLE = { kind: 'unrunnable', message: 'The contract cannot run the call.', isSure: true } as const;
 /** A node with some of its methods replaced. */
 const withOthers = (node: ChainNode, others: (node: ChainNode) => Partial<ChainNode>): ChainNode => ({
   ...node,
@@ -141,7 +141,7 @@ describe('a lane with a contract that runs out of gas or is broken', () => {
       ...Array.from({ length: 6 }, (_, at) => world.request(`a${at}`)),
     ]);
     expect(await pass(world, lane)).toEqual([]);
-    expect(world.last('bad')).toMatchObject({ status: 'failed', error: UNRUNNABLE.words });
+    expect(world.last('bad')).toMatchObject({ status: 'failed', error: UNRUNNABLE.message });
     expect(world.tokens()).toBe(7);
   });
 
@@ -159,7 +159,7 @@ describe('a lane with a contract that runs out of gas or is broken', () => {
     await lane.take([world.request('a'), world.request('b', { contract: SHIELDS })]);
     await pass(world, lane, 5);
     expect(world.log.states.filter(({ status }) => status === 'failed')).toEqual([]);
-    expect(world.last('b')).toMatchObject({ stage: 'waiting', reason: UNRUNNABLE.words });
+    expect(world.last('b')).toMatchObject({ stage: 'waiting', reason: UNRUNNABLE.message });
   });
 
   it('goes on with other collections when the node fails for one, and gives the reason in the states', async () => {

@@ -2,7 +2,7 @@ import type { MintStateRecord } from '@playline/contracts';
 import { describe, expect, it } from 'vitest';
 import type { LaneChange } from '../ports.ts';
 import { toRequest } from '../test/mint-requests.ts';
-import { LaneOver, toFirstState } from './lane-context.ts';
+import { LaneLost, toFirstState } from './lane-context.ts';
 import { LaneJournal } from './mint-lane.ts';
 import { MintLedger } from './mint-ledger.ts';
 
@@ -64,8 +64,8 @@ describe('what a lane writes', () => {
 
   it('counts as far as its pieces stand when a later piece is lost, and the lane is over', async () => {
     const { journal, ledger } = openJournal({ failsAt: 1 });
-    await expect(journal.append({ states: statesOf(600) })).rejects.toThrow(LaneOver);
+    await expect(journal.append({ states: statesOf(600) })).rejects.toThrow(LaneLost);
     expect(ledger.pending).toHaveLength(500);
-    await expect(journal.append({ states: statesOf(1) })).rejects.toThrow(LaneOver);
+    await expect(journal.append({ states: statesOf(1) })).rejects.toThrow(LaneLost);
   });
 });

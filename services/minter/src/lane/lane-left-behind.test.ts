@@ -18,13 +18,13 @@ it('assets that another process has left pending are begun by a process whose ow
   });
   // It reads earlier requests of the signer, from before partitions were added, and all of them have ended.
   const worker = workers.of(lane, 0);
-  await until('the lane is open', () => worker.standing?.ledger.isIdle);
+  await until('the lane is open', () => worker.current?.ledger.isIdle);
   // The process that reads the later requests accepts one, and dies. Its partition is read here from now on.
   const other = await world.takeOver();
   await other.take([world.request('a', { tokenId: '7' })]);
   await workers.assign({ partition: 3 });
   await until('the asset is begun', async () => {
-    await workers.look();
+    await workers.reconcile();
     return world.last().nonce === 0;
   });
   await workers.close();

@@ -1,7 +1,7 @@
 import { createLogger } from '@playline/runtime';
 import { expect, it, onTestFinished } from 'vitest';
 import { CHAIN, SIGNER } from '../test/mint-requests.ts';
-import { LaneOver } from './lane-context.ts';
+import { LaneLost } from './lane-context.ts';
 import { LaneWorker } from './lane-worker.ts';
 import type { MintLane } from './mint-lane.ts';
 
@@ -13,7 +13,7 @@ it('a worker whose lane another writer has taken over does not fence that writer
     faults: [],
     endUnlinked: async () => {},
     turn: async () => {},
-    take: () => Promise.reject(new LaneOver('what was written may not stand', { cause: fenced })),
+    take: () => Promise.reject(new LaneLost('what was written may not stand', { cause: fenced })),
     close: async () => {},
   };
   const worker = new LaneWorker({
@@ -26,7 +26,7 @@ it('a worker whose lane another writer has taken over does not fence that writer
     },
   });
   onTestFinished(() => worker.close());
-  await expect(worker.take([])).rejects.toThrow(LaneOver);
+  await expect(worker.take([])).rejects.toThrow(LaneLost);
   for (let at = 0; at < 3; at++) await expect(worker.take([])).rejects.toThrow('another writer of the signer');
   expect(opened).toBe(1);
 });

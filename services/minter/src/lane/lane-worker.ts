@@ -2,9 +2,9 @@ import { once } from 'node:events';
 import { toHexText, toSignerKey } from '@playline/contracts';
 import type { Logger } from '@playline/runtime';
 import { pause } from '@playline/stores';
-import type { PlacedRequest, SignerLane } from '../ports.ts';
+import type { ReceivedRequest, SignerLane } from '../ports.ts';
 import type { AcceptedRequests } from '../steps/accept-requests.ts';
-import { LaneOver } from './lane-context.ts';
+import { LaneLost } from './lane-context.ts';
 import type { MintLane } from './mint-lane.ts';
 
 export interface LaneWorkerParts {
@@ -30,7 +30,7 @@ export class LaneWorker {
   /** By the monotonic clock: the lane is not opened before. */
   #opensAtMs = Number.NEGATIVE_INFINITY;
   #opened: Promise<MintLane> | null = null;
-  #standing: MintLane | null = null;
+  #current: MintLane | null = null;
   #wake: () => void = () => {};
   #takeOvers = 0;
   #fault: string | null = null;
@@ -43,8 +43,8 @@ export class LaneWorker {
   }
 
   /** Null until the lane is opened. */
-  get standing(): MintLane | null {
-    return this.#standing;
+  get current(): MintLane | null {
+    return this.#current;
   }
 
   /** Why the last turn failed; null when it did not. */
@@ -58,7 +58,7 @@ export class LaneWorker {
   }
 
   /** Accepts requests, as `MintLane.take`. @throws Error: the caller must pass the same requests again */
-  async take(requests: readonly PlacedRequest[]): Promise<AcceptedRequests> {
+  async take(requests: readonly ReceivedRequest[]): Promise<AcceptedRequests> {
     const lane = await this.#open();
     try {
       return await lane.take(requests);
@@ -84,7 +84,7 @@ export class LaneWorker {
     this.#opened ??= this.#parts.takeOver().then(
       (lane) => {
         this.#takeOvers++;
-        this.#standing = lane;
+        this.#current = lane;
         return lane;
       },
       (fault) => {
@@ -96,9 +96,9 @@ export class LaneWorker {
   }
 
   #drop(lane: MintLane, fault: unknown): void {
-    if (this.#standing !== lane) return;
-    if (fault instanceof LaneOver && fault.isTakenOver) this.#opensAtMs = performance.now() + TAKEN_OVER_WAIT_MS;
-    this.#standing = null;
+    if (this.#current !== lane) return;
+    if (fault instanceof LaneLost && fault.isTakenOver) this.#opensAtMs = performance.now() + TAKEN_OVER_WAIT_MS;
+    this.#current = null;
     this.#opened = null;
     void lane.close().catch(() => {});
   }
@@ -114,10 +114,10 @@ export class LaneWorker {
         waitMs = TAKE_OVER_WAIT_MS;
         const [fault] = lane.faults;
         if (fault === undefined) this.#fault = null;
-        else this.#tell(fault);
+        else this.#report(fault);
       } catch (fault) {
-        this.#tell(fault);
-        const isOver = lane === null || fault instanceof LaneOver;
+        this.#report(fault);
+        const isOver = lane === null || fault instanceof LaneLost;
         if (lane !== null && isOver) this.#drop(lane, fault);
         if (isOver) {
           await pause(waitMs * (1 + Math.random()), signal);
@@ -134,7 +134,7 @@ export class LaneWorker {
     await (this.#parts.pollMs === null ? lane.wait(UNKNOWN_CHAIN) : lane.turn());
   }
 
-  #tell(fault: unknown): void {
+  #report(fault: unknown): void {
     const words = fault instanceof Error ? fault.message : String(fault);
     const { chain, signer } = this.lane;
     if (words !== this.#fault)
@@ -153,11 +153,11 @@ export class LaneWorker {
 }
 
 /** The part of a worker that is needed to manage it. */
-type KeptWorker = Pick<LaneWorker, 'lane' | 'close'> & {
-  readonly standing: { readonly ledger: { readonly isIdle: boolean } } | null;
+type ManagedWorker = Pick<LaneWorker, 'lane' | 'close'> & {
+  readonly current: { readonly ledger: { readonly isIdle: boolean } } | null;
 };
 
-interface LaneWorkersParts<W extends KeptWorker> {
+interface LaneWorkersParts<W extends ManagedWorker> {
   open(lane: SignerLane): W;
   /** Signers with pending assets whose key gives this partition, by the current number of partitions. */
   find(partition: number): Promise<readonly SignerLane[]>;
@@ -169,14 +169,14 @@ interface LaneWorkersParts<W extends KeptWorker> {
  * new requests been accepted. So many in a row must see pending assets of another process, or assets that the worker
  * does not know.
  */
-const STRANGE_LOOKS = 12;
-const OUTDATED_LOOKS = 2;
+const FOREIGN_CHECKS = 12;
+const OUTDATED_CHECKS = 2;
 
-interface Kept<W> {
+interface Managed<W> {
   readonly worker: W;
   readonly partitions: Set<number>;
   /** Looks in a row by which the worker and the log do not agree, without a request in between. */
-  oddLooks: number;
+  mismatches: number;
 }
 
 /**
@@ -184,9 +184,9 @@ interface Kept<W> {
  * requests in several: its worker lives while this process reads any of them. Assets that it leaves pending are found
  * by the reader of the partition that the signer's key gives now.
  */
-export class LaneWorkers<W extends KeptWorker> {
+export class LaneWorkers<W extends ManagedWorker> {
   readonly #parts: LaneWorkersParts<W>;
-  readonly #workers = new Map<string, Kept<W>>();
+  readonly #workers = new Map<string, Managed<W>>();
   /** Assignments of each partition: the end of an earlier one waits for its last batch, and may come behind the next one. */
   readonly #assigned = new Map<number, number>();
   readonly #counted = new WeakSet<object>();
@@ -203,13 +203,13 @@ export class LaneWorkers<W extends KeptWorker> {
   /** The worker of a signer that has requests in this partition. */
   of(lane: SignerLane, partition: number): W {
     const kept = this.#keep(lane, partition);
-    kept.oddLooks = 0;
+    kept.mismatches = 0;
     return kept.worker;
   }
 
-  #keep(lane: SignerLane, partition: number): Kept<W> {
+  #keep(lane: SignerLane, partition: number): Managed<W> {
     const key = toSignerKey(lane);
-    const kept = this.#workers.get(key) ?? { worker: this.#parts.open(lane), partitions: new Set(), oddLooks: 0 };
+    const kept = this.#workers.get(key) ?? { worker: this.#parts.open(lane), partitions: new Set(), mismatches: 0 };
     this.#workers.set(key, kept);
     kept.partitions.add(partition);
     return kept;
@@ -246,17 +246,17 @@ export class LaneWorkers<W extends KeptWorker> {
    * fenced, and nothing would tell it: another one is opened in its place.
    * @returns whether assets of any signer are pending here
    */
-  async look(): Promise<boolean> {
-    const isIdle = ({ worker }: Kept<W>) => worker.standing?.ledger.isIdle ?? null;
+  async reconcile(): Promise<boolean> {
+    const isIdle = ({ worker }: Managed<W>) => worker.current?.ledger.isIdle ?? null;
     const before = [...this.#workers].map(([key, kept]) => ({ key, kept, wasIdle: isIdle(kept) }));
     const found = await this.#openFound();
     for (const { key, kept, wasIdle } of before) {
       // Before its log is read, nothing is known of it.
       if (this.#workers.get(key) !== kept || wasIdle === null || isIdle(kept) === null) continue;
       const isOdd = isIdle(kept) === wasIdle && found.has(key) === wasIdle;
-      kept.oddLooks = isOdd ? kept.oddLooks + 1 : 0;
-      if (wasIdle && kept.oddLooks >= OUTDATED_LOOKS) this.#renew(key);
-      else if (kept.oddLooks >= STRANGE_LOOKS) this.#close(key);
+      kept.mismatches = isOdd ? kept.mismatches + 1 : 0;
+      if (wasIdle && kept.mismatches >= OUTDATED_CHECKS) this.#renew(key);
+      else if (kept.mismatches >= FOREIGN_CHECKS) this.#close(key);
     }
     return found.size > 0 || [...this.#workers.values()].some((kept) => isIdle(kept) === false);
   }
@@ -285,7 +285,7 @@ export class LaneWorkers<W extends KeptWorker> {
   #renew(key: string): void {
     const { worker, partitions } = this.#workers.get(key)!;
     this.#close(key);
-    this.#workers.set(key, { worker: this.#parts.open(worker.lane), partitions, oddLooks: 0 });
+    this.#workers.set(key, { worker: this.#parts.open(worker.lane), partitions, mismatches: 0 });
   }
 
   #close(key: string): void {

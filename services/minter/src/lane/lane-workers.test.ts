@@ -17,7 +17,7 @@ function openWorkers(pending: Map<number, SignerLane[]> = new Map()) {
       return {
         lane,
         close,
-        standing: {
+        current: {
           ledger: {
             get isIdle() {
               return idle.is;
@@ -49,7 +49,7 @@ describe('the worker of a signer', () => {
     await workers.assign({ partition: 0 });
     await workers.assign({ partition: 0 });
     workers.revoke(0);
-    await workers.look();
+    await workers.reconcile();
     expect(said).toEqual(['one opened']);
     workers.revoke(0);
     expect(said).toEqual(['one opened', 'one closed']);
@@ -76,17 +76,17 @@ describe('the worker of a signer', () => {
     const { workers, said, pending } = openWorkers();
     await workers.assign({ partition: 3 });
     pending.set(3, [ONE]);
-    await workers.look();
+    await workers.reconcile();
     expect(said).toEqual(['one opened']);
     // It is opened only once.
-    await workers.look();
+    await workers.reconcile();
     expect(said).toEqual(['one opened']);
   });
 
   it('is closed when its pending assets have belonged to another process for twelve looks', async () => {
     const { workers, said, pending, idle } = openWorkers(new Map([[3, [OTHER]]]));
     const look = async (count: number) => {
-      for (let at = 0; at < count; at++) await workers.look();
+      for (let at = 0; at < count; at++) await workers.reconcile();
     };
     await workers.assign({ partition: 3 });
     workers.of(ONE, 0);
@@ -111,16 +111,16 @@ describe('the worker of a signer', () => {
     workers.of(ONE, 0);
     idle.is = true;
     pending.set(3, [ONE]);
-    await workers.look();
+    await workers.reconcile();
     pending.clear();
-    await workers.look();
+    await workers.reconcile();
     pending.set(3, [ONE]);
-    await workers.look();
+    await workers.reconcile();
     expect(said).toEqual(['one opened']);
-    await workers.look();
+    await workers.reconcile();
     expect(said).toEqual(['one opened', 'one closed', 'one opened']);
     idle.is = false;
-    for (let at = 0; at < 20; at++) await workers.look();
+    for (let at = 0; at < 20; at++) await workers.reconcile();
     // It lives as long as one of its partitions is read here.
     workers.revoke(0);
     expect(said).toHaveLength(3);
@@ -133,10 +133,10 @@ describe('the worker of a signer', () => {
     await workers.assign({ partition: 3 });
     workers.of(ONE, 3);
     for (let round = 0; round < 5; round++) {
-      for (let at = 0; at < 11; at++) await workers.look();
+      for (let at = 0; at < 11; at++) await workers.reconcile();
       // Work in between: a look that finds it, then a request.
       pending.set(3, [ONE]);
-      if (round % 2 === 0) await workers.look();
+      if (round % 2 === 0) await workers.reconcile();
       pending.clear();
       if (round % 2 === 1) workers.of(ONE, 3);
     }

@@ -1,13 +1,13 @@
 import type { BlockName } from '@playline/chain';
 import { type MintStateRecord, toHexText } from '@playline/contracts';
-import type { ChainNode, ChainNodes, LaneChange, LaneWriter, MintLog, PlacedRequest } from '../ports.ts';
+import type { ChainNode, ChainNodes, LaneChange, LaneWriter, MintLog, ReceivedRequest } from '../ports.ts';
 import { type AcceptedRequests, acceptRequests } from '../steps/accept-requests.ts';
 import { planMint } from '../steps/plan-mint.ts';
 import { checkHorizon, type Settling } from '../steps/settle-nonces.ts';
 import { signMint } from '../steps/sign-variant.ts';
-import { changeAll, isolate, type LaneContext, LaneOver, type LaneTurn, toFaultWords } from './lane-context.ts';
+import { changeAll, isolate, type LaneContext, LaneLost, type LaneTurn, toFaultMessage } from './lane-context.ts';
 import { MintLedger } from './mint-ledger.ts';
-import { NonceCare } from './nonce-care.ts';
+import { NonceTracker } from './nonce-tracker.ts';
 
 export interface MintLaneParts extends Omit<LaneContext, 'ledger'> {
   readonly nodes: ChainNodes;
@@ -20,11 +20,11 @@ export interface MintLaneParts extends Omit<LaneContext, 'ledger'> {
 }
 
 /** A node that stumbles once is nobody's reason to wait. */
-const FAULT_TOLD_AFTER_MS = 5_000;
+const FAULT_SHOWN_AFTER_MS = 5_000;
 /** Failing nodes change their message all the time, and each new reason is a record for each waiting asset. */
-const FAULT_TOLD_EVERY_MS = 60_000;
-const FAULT_WORDS = 'The node of the chain cannot be worked with now: ';
-const FULL_WORDS = 'Earlier transactions of its signer do not go on: ';
+const FAULT_SHOWN_EVERY_MS = 60_000;
+const FAULT_REASONS = 'The node of the chain cannot be worked with now: ';
+const FULL_REASON = 'Earlier transactions of its signer do not go on: ';
 
 /** Shown to the project that requested the asset. */
 const UNLINKED = 'The project has unlinked the collection.';
@@ -44,7 +44,7 @@ export class MintLane {
   readonly #writer: LaneWriter;
   readonly #journal: LaneJournal;
   readonly #context: LaneContext;
-  readonly #care: NonceCare;
+  readonly #care: NonceTracker;
   #horizon: BlockName | null = null;
   #funds: bigint | null = null;
   #faults: readonly unknown[] = [];
@@ -59,7 +59,7 @@ export class MintLane {
     this.#context = { ...parts, ledger };
     this.#journal = new LaneJournal(writer, this.ledger);
     const append = (change: Partial<LaneChange>) => this.#journal.append(change);
-    this.#care = new NonceCare({ append, activityIdOf: parts.activityIdOf });
+    this.#care = new NonceTracker({ append, activityIdOf: parts.activityIdOf });
   }
 
   /** Fences any other writer of the signer and reads the log. @throws Error when the log does not answer */
@@ -105,35 +105,35 @@ export class MintLane {
    * consumer offset be committed. Does not wait for nodes.
    * @throws LaneOver
    */
-  take(requests: readonly PlacedRequest[]): Promise<AcceptedRequests> {
+  take(requests: readonly ReceivedRequest[]): Promise<AcceptedRequests> {
     // One after the other, so that each knows what the one before has accepted.
     const taken = this.#taking.then(() => this.#take(requests));
     this.#taking = taken.catch(() => {});
     return taken;
   }
 
-  async #take(requests: readonly PlacedRequest[]): Promise<AcceptedRequests> {
+  async #take(requests: readonly ReceivedRequest[]): Promise<AcceptedRequests> {
     const { lane, clock, log } = this.#parts;
-    await log.others.look({ isWhole: false });
+    await log.others.sync({ isWhole: false });
     await this.#checkHoldings(requests);
     const free = requests.map(({ request }) => request).filter((request) => !this.ledger.isHeld(request));
     const accepted = acceptRequests(this.ledger, requests, {
       changedAt: clock.wallClockMs(),
       forgotten: await this.ledger.failed.forgottenAmong(free, () => this.#writer.readStates()),
-      isHeldElsewhere: (request) => log.others.hold(lane, request),
+      isHeldElsewhere: (request) => log.others.isHeldByOther(lane, request),
     });
     await this.#journal.append({ states: accepted.states });
     return accepted;
   }
 
   /** A dropped request leaves no record, so no fence would tell an outdated writer. @throws LaneOver if the log disagrees */
-  async #checkHoldings(requests: readonly PlacedRequest[]): Promise<void> {
+  async #checkHoldings(requests: readonly ReceivedRequest[]): Promise<void> {
     const { lane, log } = this.#parts;
     const isOutdated = () =>
-      requests.some(({ request }) => this.ledger.isHeld(request) && !log.others.holdsItself(lane, request));
+      requests.some(({ request }) => this.ledger.isHeld(request) && !log.others.isHeldByLane(lane, request));
     if (!isOutdated()) return;
-    await log.others.look({ isWhole: true });
-    if (isOutdated()) throw new LaneOver('somebody else has written for the signer');
+    await log.others.sync({ isWhole: true });
+    if (isOutdated()) throw new LaneLost('somebody else has written for the signer');
   }
 
   /**
@@ -155,8 +155,8 @@ export class MintLane {
         [this.#faultySinceMs, this.#faultToldAtMs] = [null, Number.NEGATIVE_INFINITY];
         return await this.#unsay();
       } catch (fault) {
-        if (fault instanceof LaneOver) throw fault;
-        nodes.passOver(node);
+        if (fault instanceof LaneLost) throw fault;
+        nodes.skip(node);
         if (left > 1) continue;
         return this.#tell(fault, nowMs);
       }
@@ -173,7 +173,7 @@ export class MintLane {
     await this.#forget();
     this.#funds = await node.balanceOf(toHexText(turn.lane.signer));
     // The next one may know better; if it does not either, it was not the node.
-    if (faults.length > 0) this.#parts.nodes.passOver(node);
+    if (faults.length > 0) this.#parts.nodes.skip(node);
   }
 
   /** @throws ChainMistake; NodeFault for a node that lags, or has another block than the final one */
@@ -199,10 +199,10 @@ export class MintLane {
     }
     this.#faultySinceMs ??= begunAtMs;
     const nowMs = this.#parts.clock.monotonicMs();
-    const isDue = nowMs - this.#faultToldAtMs >= FAULT_TOLD_EVERY_MS;
-    if (isDue && nowMs - this.#faultySinceMs >= FAULT_TOLD_AFTER_MS) {
+    const isDue = nowMs - this.#faultToldAtMs >= FAULT_SHOWN_EVERY_MS;
+    if (isDue && nowMs - this.#faultySinceMs >= FAULT_SHOWN_AFTER_MS) {
       this.#faultToldAtMs = nowMs;
-      await this.#say(`${FAULT_WORDS}${toFaultWords(fault)}.`);
+      await this.#say(`${FAULT_REASONS}${toFaultMessage(fault)}.`);
     }
     throw fault;
   }
@@ -216,7 +216,7 @@ export class MintLane {
   /** Removes reasons that no longer hold. */
   #unsay(): Promise<void> {
     const isFull = !this.#hasRoom();
-    const isOver = (reason: string) => reason.startsWith(FAULT_WORDS) || (!isFull && reason.startsWith(FULL_WORDS));
+    const isOver = (reason: string) => reason.startsWith(FAULT_REASONS) || (!isFull && reason.startsWith(FULL_REASON));
     const free = this.ledger.pending.filter(({ nonce, reason }) => nonce === null && reason !== null && isOver(reason));
     return this.#journal.append({ states: changeAll(this.#context, free, { stage: 'accepted', reason: null }) });
   }
@@ -265,7 +265,7 @@ export class MintLane {
       if (isWorthIt !== true) looked.push(first.contractAddress);
     }
     const reason = ledger.openNonces.map((nonce) => this.#care.reasonOf(nonce)).find((each) => each !== null);
-    if (reason !== undefined) await this.wait(FULL_WORDS + reason);
+    if (reason !== undefined) await this.wait(FULL_REASON + reason);
   }
 
   /**
@@ -294,10 +294,11 @@ export class MintLane {
     const free = ledger.pending.filter(({ nonce }) => nonce === null);
     if (free.length === 0) return new Set();
     const { others } = this.#parts.log;
-    await others.look({ isWhole: true });
+    await others.sync({ isWhole: true });
     // An operator gave up some assets as the writer of this signer, so the log must be read again.
-    if (free.some((asset) => !others.has(lane, asset))) throw new LaneOver('somebody else has written for the signer');
-    const held = free.filter((asset) => ledger.triesOf(asset) === 0 && others.hold(lane, asset));
+    if (free.some((asset) => !others.isPending(lane, asset)))
+      throw new LaneLost('somebody else has written for the signer');
+    const held = free.filter((asset) => ledger.triesOf(asset) === 0 && others.isHeldByOther(lane, asset));
     const error = 'Another signer of the collection has this reference id.';
     const states = changeAll(this.#context, held, { status: 'failed', stage: 'settled', reason: null, error });
     await this.#journal.append({ states });
@@ -349,7 +350,7 @@ export class LaneJournal {
       }
     });
     this.#writing = written.catch((cause: unknown) => {
-      throw new LaneOver('what was written may not stand', { cause });
+      throw new LaneLost('what was written may not stand', { cause });
     });
     return this.#writing;
   }

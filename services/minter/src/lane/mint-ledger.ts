@@ -13,7 +13,7 @@ export const toReferenceKey = ({ contractAddress, projectId, referenceId }: Refe
 /** Tells attempts of one reference id apart; never 0. */
 const toMark = ({ attemptId }: Pick<MintRequestRecord, 'attemptId'>): number => attemptId.readUInt32LE(0) || 1;
 
-const comparePlaces = (one: MintStateRecord, other: MintStateRecord) =>
+const compareOffsets = (one: MintStateRecord, other: MintStateRecord) =>
   one.requestPartition - other.requestPartition || one.requestOffset - other.requestOffset;
 
 /** Whether a transaction of its nonce was in a block when that was last checked. */
@@ -70,7 +70,7 @@ export class MintLedger {
       return;
     }
     if (before === undefined) {
-      if (this.#last !== null && comparePlaces(this.#last, state) > 0) this.#isOrdered = false;
+      if (this.#last !== null && compareOffsets(this.#last, state) > 0) this.#isOrdered = false;
       else this.#last = state;
     }
     this.#pending.set(attempt, state);
@@ -116,7 +116,7 @@ export class MintLedger {
 
   /** Requests from several partitions need sorting; those from one partition come in order. */
   #order(): void {
-    const sorted = [...this.#pending].sort(([, one], [, other]) => comparePlaces(one, other));
+    const sorted = [...this.#pending].sort(([, one], [, other]) => compareOffsets(one, other));
     this.#pending.clear();
     for (const [attempt, state] of sorted) this.#pending.set(attempt, state);
     this.#last = sorted.at(-1)?.[1] ?? null;

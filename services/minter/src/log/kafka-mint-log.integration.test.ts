@@ -95,9 +95,9 @@ describe('the log of a lane', () => {
     await expect(before.append({ ...NOTHING, states: [stateOf(ONE, 'late')] })).rejects.toThrow();
     expect(await namesOf(await log.openWriter(ONE))).toEqual(['a', 'b']);
     expect(await log.lanesOf({ partition: 0, partitions: 1 })).toEqual([ONE, OTHER]);
-    await log.others.look({ isWhole: true });
-    expect(log.others.hold(ONE, stateOf(OTHER, 'theirs'))).toBe(true);
-    expect(log.others.hold(ONE, stateOf(ONE, 'a'))).toBe(false);
+    await log.others.sync({ isWhole: true });
+    expect(log.others.isHeldByOther(ONE, stateOf(OTHER, 'theirs'))).toBe(true);
+    expect(log.others.isHeldByOther(ONE, stateOf(ONE, 'a'))).toBe(false);
   });
 
   it('is read past an open transaction of another signer, so that no committed record is missed', async () => {
@@ -194,7 +194,7 @@ it('a lane with many settled assets keeps little of each in memory', { timeout: 
   });
   expect((usedBytes() - before) / count).toBeLessThan(400);
   expect(opened.ledger.isHeld(stateOf(lane, `${'long '.repeat(20)}0`))).toBe(true);
-  expect(log.others.hold(ONE, stateOf(lane, `${'long '.repeat(20)}0`))).toBe(true);
+  expect(log.others.isHeldByOther(ONE, stateOf(lane, `${'long '.repeat(20)}0`))).toBe(true);
   await opened.close();
 });
 

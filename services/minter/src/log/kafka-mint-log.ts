@@ -13,10 +13,10 @@ import {
 } from '@playline/contracts';
 import {
   type AtomicPublisher,
-  awaitDecided,
+  awaitStableBounds,
   type LogBounds,
   type LogReader,
-  type PlacedRecord,
+  type TransactionRecord,
   toPartition,
 } from '@playline/stream';
 import { DigestTable } from '../lane/digest-table.ts';
@@ -70,12 +70,12 @@ export function createMintLog(parts: MintLogParts): MintLog {
       return pending.lanes.filter((lane) => toPartition(Buffer.from(toSignerKey(lane)), partitions) === partition);
     },
     others: {
-      look: async (options) => {
+      sync: async (options) => {
         await states.follow(options);
       },
-      hold: (lane, request) => holdings.hold(lane, request),
-      holdsItself: (lane, request) => holdings.holdsItself(lane, request),
-      has: (lane, attempt) => holdings.has(lane, attempt),
+      isHeldByOther: (lane, request) => holdings.isHeldByOther(lane, request),
+      isHeldByLane: (lane, request) => holdings.isHeldByLane(lane, request),
+      isPending: (lane, attempt) => holdings.isPending(lane, attempt),
     },
   };
 }
@@ -118,13 +118,13 @@ async function toRecords(
   { states, transactions }: TopicLogs,
   homes: Homes,
   change: LaneChange,
-): Promise<PlacedRecord[]> {
-  const placed: PlacedRecord[] = [];
-  for (const state of change.states) placed.push(await states.toPlaced(homes.states, toMintStateKey(state), state));
+): Promise<TransactionRecord[]> {
+  const placed: TransactionRecord[] = [];
+  for (const state of change.states) placed.push(await states.toReceived(homes.states, toMintStateKey(state), state));
   for (const record of change.transactions)
-    placed.push(await transactions.toPlaced(homes.transactions, toMintTransactionKey(record), record));
+    placed.push(await transactions.toReceived(homes.transactions, toMintTransactionKey(record), record));
   for (const record of change.forgotten)
-    placed.push(await transactions.toPlaced(homes.transactions, toMintTransactionKey(record), null));
+    placed.push(await transactions.toReceived(homes.transactions, toMintTransactionKey(record), null));
   return placed;
 }
 
@@ -154,7 +154,7 @@ class PendingSigners {
 }
 
 /** Which signers hold which reference ids, as states are read on. */
-export class SignerHoldings implements Pick<OtherSigners, 'hold' | 'holdsItself' | 'has'> {
+export class SignerHoldings implements Pick<OtherSigners, 'isHeldByOther' | 'isHeldByLane' | 'isPending'> {
   /** By chain and reference id of pending assets: the signer and the attempt, one after the other. */
   readonly #pending = new Map<string, Map<string, string>>();
   /** By chain and reference id of minted assets: the number of the signer. */
@@ -178,7 +178,7 @@ export class SignerHoldings implements Pick<OtherSigners, 'hold' | 'holdsItself'
     return number;
   }
 
-  hold({ chain, signer }: SignerLane, request: ReferenceName): boolean {
+  isHeldByOther({ chain, signer }: SignerLane, request: ReferenceName): boolean {
     const key = `${chain}:${toReferenceKey(request)}`;
     const own = signer.toString('hex');
     const minted = this.#minted.get(key);
@@ -187,14 +187,14 @@ export class SignerHoldings implements Pick<OtherSigners, 'hold' | 'holdsItself'
     return pending !== undefined && (pending.size > 1 || !pending.has(own));
   }
 
-  holdsItself({ chain, signer }: SignerLane, request: ReferenceName): boolean {
+  isHeldByLane({ chain, signer }: SignerLane, request: ReferenceName): boolean {
     const key = `${chain}:${toReferenceKey(request)}`;
     const own = signer.toString('hex');
     const minted = this.#minted.get(key);
     return (minted !== 0 && minted === this.#numbers.get(own)) || this.#pending.get(key)?.has(own) === true;
   }
 
-  has({ chain, signer }: SignerLane, attempt: ReferenceName & Pick<MintStateRecord, 'attemptId'>): boolean {
+  isPending({ chain, signer }: SignerLane, attempt: ReferenceName & Pick<MintStateRecord, 'attemptId'>): boolean {
     const pending = this.#pending.get(`${chain}:${toReferenceKey(attempt)}`);
     return pending?.get(signer.toString('hex')) === toAttemptKey(attempt);
   }
@@ -229,7 +229,7 @@ interface TopicLog<R> {
   homeOf(lane: SignerLane, bounds: readonly LogBounds[]): LogBounds;
   /** Records of a signer in a partition, in order. */
   read(lane: SignerLane, home: LogBounds): AsyncGenerator<Kept<R>>;
-  toPlaced(partition: number, key: string, record: R | null): Promise<PlacedRecord>;
+  toReceived(partition: number, key: string, record: R | null): Promise<TransactionRecord>;
 }
 
 interface TopicLogParts<R> {
@@ -277,7 +277,7 @@ function createTopicLog<R extends SignerLane>(parts: TopicLogParts<R>): TopicLog
       for await (const kept of readSection(home))
         if (kept.record === null || toSignerKey(kept.record) === toSignerKey(lane)) yield kept;
     },
-    toPlaced: async (partition, key, record) => ({
+    toReceived: async (partition, key, record) => ({
       topic: topic.name,
       partition,
       key: Buffer.from(key),
@@ -343,7 +343,7 @@ function createReadSection<R>({ reader, schemaOf, topic, codec }: TopicLogParts<
 
 /** Readers see only records before the first open transaction, and another signer may have one in this partition. */
 async function decidedBounds(reader: LogReader, topic: string): Promise<readonly LogBounds[]> {
-  const bounds = await awaitDecided(reader, topic);
+  const bounds = await awaitStableBounds(reader, topic);
   if (bounds.length === 0) throw new Error(`there is no topic ${topic}`);
   return bounds;
 }

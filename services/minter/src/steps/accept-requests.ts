@@ -2,7 +2,7 @@ import type { MintStateRecord } from '@playline/contracts';
 import { toAttemptKey } from '../lane/failed-attempts.ts';
 import { toFirstState } from '../lane/lane-context.ts';
 import { type MintLedger, toReferenceKey } from '../lane/mint-ledger.ts';
-import type { PlacedRequest } from '../ports.ts';
+import type { ReceivedRequest } from '../ports.ts';
 
 /** The result for a batch of requests. */
 export interface AcceptedRequests {
@@ -20,7 +20,7 @@ export interface AcceptRules {
   /** Keys of attempts that have failed, so long ago that the ledger does not have them. */
   readonly forgotten: ReadonlySet<string>;
   /** Whether another signer of the collection uses the reference id. */
-  readonly isHeldElsewhere: (request: PlacedRequest['request']) => boolean;
+  readonly isHeldElsewhere: (request: ReceivedRequest['request']) => boolean;
 }
 
 /**
@@ -29,7 +29,7 @@ export interface AcceptRules {
  */
 export function acceptRequests(
   ledger: MintLedger,
-  requests: readonly PlacedRequest[],
+  requests: readonly ReceivedRequest[],
   { changedAt, forgotten, isHeldElsewhere }: AcceptRules,
 ): AcceptedRequests {
   const states: MintStateRecord[] = [];

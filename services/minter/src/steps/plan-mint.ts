@@ -32,13 +32,13 @@ export interface Planned {
 }
 
 /** The chain may change after the estimate; unused gas is not paid for. */
-const GAS_ROOM = 1.25;
+const GAS_MARGIN = 1.25;
 /** Maximum assets of a transaction, by the most nonces that one of them has had: after reverts it shares with fewer. */
 const ASSETS_MAX_BY_TRIES = [Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY, 10, 1, 1];
 /** Repeated, because a fault of the node must never fail an asset. */
 const REPEATS = 2;
 /** Messages of contracts that are not about the asset: an administrator can remove the cause. */
-const PASSING_WORDS = /^AccessControl|^EnforcedPause|paused/;
+const TRANSIENT_MESSAGES = /^AccessControl|^EnforcedPause|paused/;
 
 /**
  * Plans the next transaction of a collection.
@@ -50,7 +50,7 @@ export async function planMint(turn: LaneTurn, assets: readonly MintStateRecord[
     plan: null,
     states: changeAll(turn, all, { stage: 'waiting', reason }),
   });
-  const standing = signer.standing(assets[0]!.environmentId);
+  const standing = signer.status(assets[0]!.environmentId);
   if (standing.kind === 'waits') return waits(standing.reason);
   const contract = toHexText(assets[0]!.contractAddress);
   const standard = await findStandard(turn, contract);
@@ -82,7 +82,7 @@ async function planTogether(turn: LaneTurn, { contract, standard, assets }: Toge
   const { mintable, refused } = await selectMintable(assets, (some) => node.call(callOf(some)));
   const states: MintStateRecord[] = [];
   for (const refusal of refused)
-    for (const each of await judge(turn, refusal, callOf([refusal.asset]))) states.push(each);
+    for (const each of await classify(turn, refusal, callOf([refusal.asset]))) states.push(each);
   if (mintable.length === 0) return { plan: null, states };
   const fitting = await fitGas(turn, mintable, (some) => node.gasOf(callOf(some)));
   if (fitting.kind === 'none') return { plan: null, states: [...states, ...fitting.states] };
@@ -99,15 +99,17 @@ async function planTogether(turn: LaneTurn, { contract, standard, assets }: Toge
 }
 
 /** The change of an asset that fails alone. */
-async function judge(
+async function classify(
   turn: LaneTurn,
   { asset, answer }: Refusal<MintStateRecord>,
   call: ContractCall,
 ): Promise<MintStateRecord[]> {
   const isPassing =
-    answer.kind === 'reverted' ? PASSING_WORDS.test(answer.words) : !(answer.isSure && (await repeats(turn, call)));
-  if (isPassing) return changeAll(turn, [asset], { stage: 'waiting', reason: answer.words });
-  return fail(turn, [asset], answer.words);
+    answer.kind === 'reverted'
+      ? TRANSIENT_MESSAGES.test(answer.message)
+      : !(answer.isSure && (await repeats(turn, call)));
+  if (isPassing) return changeAll(turn, [asset], { stage: 'waiting', reason: answer.message });
+  return fail(turn, [asset], answer.message);
 }
 
 /** Whether a call keeps failing although the node answers other requests in between. */
@@ -167,8 +169,8 @@ async function fitGas(
     if (answer.kind === 'unrunnable' && some.length > 1) continue;
     // The chain has probably changed since the simulation a moment ago; the next turn tries again.
     if (answer.kind !== 'done')
-      return { kind: 'none', states: changeAll(turn, some, { stage: 'waiting', reason: answer.words }) };
-    const gas = Math.ceil(answer.value * GAS_ROOM);
+      return { kind: 'none', states: changeAll(turn, some, { stage: 'waiting', reason: answer.message }) };
+    const gas = Math.ceil(answer.value * GAS_MARGIN);
     if (gas <= gasMax) return { kind: 'fits', assets: some, gas };
     if (answer.value <= gasMax) return { kind: 'fits', assets: some, gas: gasMax };
     if (some.length > 1) continue;

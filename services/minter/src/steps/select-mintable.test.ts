@@ -8,9 +8,9 @@ function createContract(isBad: (asset: number) => boolean) {
   const simulate = async (assets: readonly number[]) => {
     asked++;
     const bad = assets.find(isBad);
-    if (bad !== undefined) return { kind: 'reverted', words: `bad ${bad}` } as const;
+    if (bad !== undefined) return { kind: 'reverted', message: `bad ${bad}` } as const;
     const isTwice = new Set(assets.map((asset) => asset % 1_000)).size < assets.length;
-    return isTwice ? ({ kind: 'reverted', words: 'twice' } as const) : ({ kind: 'done', value: '0x' } as const);
+    return isTwice ? ({ kind: 'reverted', message: 'twice' } as const) : ({ kind: 'done', value: '0x' } as const);
   };
   return { simulate, asked: () => asked };
 }
@@ -21,7 +21,7 @@ describe('what can be minted of a list', () => {
     const all = Array.from({ length: 100 }, (_, at) => at);
     expect(await selectMintable(all, simulate)).toEqual({
       mintable: all.filter((asset) => asset !== 62),
-      refused: [{ asset: 62, answer: { kind: 'reverted', words: 'bad 62' } }],
+      refused: [{ asset: 62, answer: { kind: 'reverted', message: 'bad 62' } }],
       later: [],
     });
     expect(asked()).toBeLessThanOrEqual(16);

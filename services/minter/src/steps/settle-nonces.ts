@@ -1,4 +1,4 @@
-import { type ActivityPlace, type BlockName, NodeFault } from '@playline/chain';
+import { type ActivityLocation, type BlockName, NodeFault } from '@playline/chain';
 import { type CarriedAsset, type MintStateRecord, type MintTransactionRecord, toHexText } from '@playline/contracts';
 import { decodeAbiParameters } from 'viem/utils';
 import { toAttemptKey } from '../lane/failed-attempts.ts';
@@ -8,7 +8,7 @@ import type { MintLedger } from '../lane/mint-ledger.ts';
 import type { ChainHead, ChainNode, EventLog, MintReceipt } from '../ports.ts';
 
 /** The state of a nonce in the chain, as a node reports it now. */
-export type NonceFate =
+export type NonceOutcome =
   | { readonly kind: 'absent' }
   /** A final transaction of another sender with the key spent it: ours will never be in a block. */
   | { readonly kind: 'foreign'; readonly hash: string }
@@ -25,25 +25,25 @@ export type NonceFate =
  * and the last final block in one answer: otherwise it may be on an abandoned branch.
  * @throws NodeFault
  */
-export async function findFate(
+export async function findOutcome(
   node: ChainNode,
   variants: readonly MintTransactionRecord[],
   head: ChainHead,
-): Promise<NonceFate> {
+): Promise<NonceOutcome> {
   for (const transaction of variants.toReversed()) {
     const hash = toHexText(transaction.hash);
     const receipt = await node.receiptOf(hash);
     if (receipt === null) continue;
     const { blockNumber } = receipt;
     const isFinal = blockNumber <= head.finalized;
-    const standing = isFinal ? await findFinal(node, { hash, blockNumber }, head) : await findStanding(node, receipt);
+    const standing = isFinal ? await findFinal(node, { hash, blockNumber }, head) : await findCurrent(node, receipt);
     if (standing !== null) return { kind: 'mined', transaction, receipt: standing, isFinal };
   }
   return { kind: 'absent' };
 }
 
 /** A node may still return a receipt of a block that a reorganisation replaced. */
-async function findStanding(node: ChainNode, receipt: MintReceipt): Promise<MintReceipt | null> {
+async function findCurrent(node: ChainNode, receipt: MintReceipt): Promise<MintReceipt | null> {
   return (await node.blockHashOf(receipt.blockNumber)) === receipt.blockHash ? receipt : null;
 }
 
@@ -55,22 +55,22 @@ async function findFinal(
 ): Promise<MintReceipt | null> {
   const { receipt, blockHashes } = await node.viewOf(hash, [blockNumber, finalized]);
   const [blockHash, horizonHash] = blockHashes;
-  if (horizonHash !== finalizedHash) throw new NodeFault('inconsistent', toHorizonWords(finalized));
+  if (horizonHash !== finalizedHash) throw new NodeFault('inconsistent', toHorizonMessage(finalized));
   return receipt?.blockNumber === blockNumber && receipt.blockHash === blockHash ? receipt : null;
 }
 
-const toHorizonWords = (number: number) => `the node has another block ${number} than the one that was final`;
+const toHorizonMessage = (number: number) => `the node has another block ${number} than the one that was final`;
 
 /**
  * Finds out who spent a nonce when none of our transactions is found. A missing receipt proves nothing; only a final
  * transaction in the place of ours does.
  * @throws NodeFault
  */
-export async function findStranger(
+export async function findForeignSpender(
   { node, head, lane }: Pick<LaneTurn, 'node' | 'head' | 'lane'>,
   nonce: number,
   variants: readonly MintTransactionRecord[],
-): Promise<NonceFate> {
+): Promise<NonceOutcome> {
   const horizon = { number: head.finalized, hash: head.finalizedHash };
   const hash = await node.spenderOf({ address: toHexText(lane.signer), nonce, horizon });
   const isOurs = variants.some((variant) => toHexText(variant.hash) === hash);
@@ -84,7 +84,7 @@ export async function findStranger(
  */
 export function checkHorizon(head: ChainHead, { number, hash }: BlockName): void {
   if (head.number < number) throw new NodeFault('behind', `the node ends before block ${number}, which was final`);
-  if (head.knownHash !== hash) throw new NodeFault('inconsistent', toHorizonWords(number));
+  if (head.knownHash !== hash) throw new NodeFault('inconsistent', toHorizonMessage(number));
 }
 
 /** An asset fails after this many nonces that were spent without minting it. */
@@ -95,7 +95,7 @@ export interface Settling {
   /** Name of the chain. */
   readonly chain: string;
   /** The id of the activity that reports the minted token. */
-  readonly activityIdOf: (place: ActivityPlace) => Buffer;
+  readonly activityIdOf: (place: ActivityLocation) => Buffer;
   /** Epoch milliseconds. */
   readonly changedAt: number;
   /** Why a nonce is in no block yet. */
@@ -103,13 +103,17 @@ export interface Settling {
 }
 
 /** The changed states of the assets of a nonce. */
-export function settleNonce(settling: Settling, nonce: number, fate: NonceFate): readonly MintStateRecord[] {
+export function settleNonce(settling: Settling, nonce: number, fate: NonceOutcome): readonly MintStateRecord[] {
   const { ledger, changedAt } = settling;
   const changeOf = createChangeOf(settling, nonce, fate);
   return ledger.assetsOf(nonce).flatMap((state) => toNextState(state, changeOf(state), changedAt) ?? []);
 }
 
-function createChangeOf(settling: Settling, nonce: number, fate: NonceFate): (state: MintStateRecord) => StateChange {
+function createChangeOf(
+  settling: Settling,
+  nonce: number,
+  fate: NonceOutcome,
+): (state: MintStateRecord) => StateChange {
   if (fate.kind === 'absent') {
     const newest = settling.ledger.variantsOf(nonce).at(-1)!;
     const { reason = null } = settling;
@@ -182,7 +186,7 @@ export const TRANSFER_BATCH = '0x4a39dc06d4c0dbc64b70af90fd698a233a518aa5d07e595
 export const CONSECUTIVE_TRANSFER = '0xdeaa91b6123d068f5821d0fb0678463d1a8a6079fe8af5de3ce5e896dcf9133d';
 /** One such event can claim any number of tokens for the same gas; our transactions never mint this many. */
 const CONSECUTIVE_MAX = 1_000;
-const NOBODY = `0x${'0'.repeat(64)}`;
+const ZERO_TOPIC = `0x${'0'.repeat(64)}`;
 const ONE = [{ type: 'uint256' }, { type: 'uint256' }] as const;
 const MANY = [{ type: 'uint256[]' }, { type: 'uint256[]' }] as const;
 
@@ -204,12 +208,12 @@ function tokensOf(log: EventLog): MintedToken[] {
   const { topics, data, logIndex } = log;
   const [event, first, second, third] = topics;
   if (event === CONSECUTIVE_TRANSFER) return readConsecutive(log);
-  if (event === TRANSFER && topics.length === 4 && first === NOBODY) {
+  if (event === TRANSFER && topics.length === 4 && first === ZERO_TOPIC) {
     const tokenId = BigInt(third!).toString();
     return [{ owner: toOwner(second!), tokenId, amount: '1', logIndex, item: 0 }];
   }
   const isOfMany = event === TRANSFER_BATCH;
-  if ((!isOfMany && event !== TRANSFER_SINGLE) || topics.length !== 4 || second !== NOBODY) return [];
+  if ((!isOfMany && event !== TRANSFER_SINGLE) || topics.length !== 4 || second !== ZERO_TOPIC) return [];
   const given = data as `0x${string}`;
   const owner = toOwner(third!);
   if (!isOfMany) {
@@ -222,7 +226,7 @@ function tokensOf(log: EventLog): MintedToken[] {
 
 function readConsecutive({ topics, data, logIndex }: EventLog): MintedToken[] {
   const [, first, from, to] = topics;
-  if (topics.length !== 4 || from !== NOBODY) return [];
+  if (topics.length !== 4 || from !== ZERO_TOPIC) return [];
   const start = BigInt(first!);
   const [end] = decodeAbiParameters([{ type: 'uint256' }], data as `0x${string}`);
   const count = end - start + 1n;

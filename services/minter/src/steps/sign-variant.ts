@@ -24,7 +24,7 @@ export async function signMint(turn: LaneTurn, plan: MintPlan, nonce: number): P
 /** The same call with higher fees; null when they would exceed the maximum. */
 export async function signRaise(turn: LaneTurn, nonce: number): Promise<LaneChange | null> {
   const newest = turn.ledger.variantsOf(nonce).at(-1)!;
-  const fees = raiseFees(toFees(newest), await askFees(turn), turn.rules);
+  const fees = raiseFees(toFees(newest), await fetchFees(turn), turn.rules);
   if (fees === null) return null;
   // Taken from the logged bytes, so that all variants of a nonce have the same call.
   const call = { ...turn.signer.read(newest.signedBytes), ...fees };
@@ -38,7 +38,7 @@ export async function signRaise(turn: LaneTurn, nonce: number): Promise<LaneChan
 /** A transaction that does nothing, for a nonce whose bytes every node refuses: all later nonces wait for it. */
 export async function signNoop(turn: LaneTurn, nonce: number): Promise<LaneChange> {
   const newest = turn.ledger.variantsOf(nonce).at(-1)!;
-  const asked = await askFees(turn);
+  const asked = await fetchFees(turn);
   const fees = raiseFees(toFees(newest), asked, turn.rules) ?? chooseFees(asked, turn.rules) ?? toFees(newest);
   const { chainId } = turn.rules;
   const call = { chainId, nonce, to: toHexText(turn.lane.signer), data: '0x', gas: NOOP_GAS, ...fees };
@@ -51,7 +51,7 @@ const toFees = (record: MintTransactionRecord): Fees => ({
   maxPriorityFeePerGas: BigInt(record.maxPriorityFeePerGas),
 });
 
-async function askFees({ node, head }: LaneTurn) {
+async function fetchFees({ node, head }: LaneTurn) {
   return { baseFee: head.baseFee, priorityFee: await node.priorityFee() };
 }
 
@@ -104,7 +104,7 @@ function toHighWater(transaction: MintTransactionRecord): MintTransactionRecord 
 /** Nodes replace a transaction only when both fees rise by at least a tenth; an eighth is more than that. */
 const RAISE = 8n;
 /** Room for full blocks, which raise the base fee by an eighth each. */
-const BASE_FEE_ROOM = 2n;
+const BASE_FEE_MARGIN = 2n;
 
 const least = (one: bigint, other: bigint) => (one < other ? one : other);
 const most = (one: bigint, other: bigint) => (one > other ? one : other);
@@ -116,7 +116,7 @@ export function chooseFees(
 ): Fees | null {
   const maxPriorityFeePerGas = least(most(priorityFee, 1n), priorityFeeMax);
   if (baseFee + maxPriorityFeePerGas > feeMax) return null;
-  return { maxFeePerGas: least(BASE_FEE_ROOM * baseFee + maxPriorityFeePerGas, feeMax), maxPriorityFeePerGas };
+  return { maxFeePerGas: least(BASE_FEE_MARGIN * baseFee + maxPriorityFeePerGas, feeMax), maxPriorityFeePerGas };
 }
 
 const raised = (fee: bigint) => fee + (fee + RAISE - 1n) / RAISE;

@@ -2,7 +2,7 @@ import type { MintRequestRecord, MintStateRecord } from '@playline/contracts';
 import type { Random } from '@playline/testkit/random';
 import { toAttemptKey } from '../lane/failed-attempts.ts';
 import { toReferenceKey } from '../lane/mint-ledger.ts';
-import type { PlacedRequest } from '../ports.ts';
+import type { ReceivedRequest } from '../ports.ts';
 import { BAD_OWNER } from './memory-chain.ts';
 import type { MemoryMintLog } from './memory-mint-log.ts';
 import { ownerOf, POTIONS, SHIELDS, SIGNERS, SWORDS, toRequest } from './mint-requests.ts';
@@ -11,7 +11,7 @@ const REFERENCES_MAX = 400;
 
 /** Requests of a game: batches, some with a bad asset, repeated reference ids, tokens that are requested twice. */
 export class CampaignTraffic {
-  readonly requests: PlacedRequest[] = [];
+  readonly requests: ReceivedRequest[] = [];
   readonly #random: Random;
   readonly #log: MemoryMintLog;
   readonly #attempts = new Map<string, number>();
@@ -23,7 +23,7 @@ export class CampaignTraffic {
   }
 
   /** Requests of a signer, in the order of their log. */
-  requestsOf(signer: Buffer): readonly PlacedRequest[] {
+  requestsOf(signer: Buffer): readonly ReceivedRequest[] {
     return this.requests.filter(({ request }) => request.signer === signer);
   }
 

@@ -1,9 +1,9 @@
 import { activityIdOf } from '@playline/chain';
 import { createRandom, type Random } from '@playline/testkit/random';
-import { LaneOver } from '../lane/lane-context.ts';
+import { LaneLost } from '../lane/lane-context.ts';
 import { MintLane } from '../lane/mint-lane.ts';
 import { createNodeChoice } from '../pipeline.ts';
-import type { ChainRules, LaneChange, MintLog, PlacedRequest, SignerLane } from '../ports.ts';
+import type { ChainRules, LaneChange, MintLog, ReceivedRequest, SignerLane } from '../ports.ts';
 import { checkEnd, type EndReport } from './campaign-end.ts';
 import { CampaignTraffic } from './campaign-traffic.ts';
 import { MemoryChain } from './memory-chain.ts';
@@ -192,7 +192,7 @@ class Campaign {
     seat.current = incarnation;
     void this.#live(incarnation).catch((fault) => {
       incarnation.isDead = true;
-      if (!(fault instanceof LaneOver)) this.#fault = fault;
+      if (!(fault instanceof LaneLost)) this.#fault = fault;
     });
   }
 
@@ -214,14 +214,14 @@ class Campaign {
       // As in a real process, requests arrive during a turn.
       const taking = batch.length > 0 ? this.#takeBatch(of, minting, batch) : at;
       const turning = minting.turn().catch((fault) => {
-        if (fault instanceof LaneOver || !/does not answer/.test(String(fault))) throw fault;
+        if (fault instanceof LaneLost || !/does not answer/.test(String(fault))) throw fault;
       });
       [at] = await Promise.all([taking, turning]);
       await this.#step(of, 'rest', async () => {});
     }
   }
 
-  async #takeBatch(of: Incarnation, minting: MintLane, batch: readonly PlacedRequest[]): Promise<number> {
+  async #takeBatch(of: Incarnation, minting: MintLane, batch: readonly ReceivedRequest[]): Promise<number> {
     await minting.take(batch);
     const end = batch.at(-1)!.offset + 1;
     // Brokers accept commits of the current generation only.
@@ -272,7 +272,7 @@ class Campaign {
     const others = this.log.createOthers();
     return {
       lanesOf: () => this.log.lanesOf(),
-      others: { ...others, look: (options) => this.#step(of, 'look at others', () => others.look(options)) },
+      others: { ...others, sync: (options) => this.#step(of, 'look at others', () => others.sync(options)) },
       openWriter: (lane) =>
         this.#step(of, 'take-over', async () => {
           const writer = await this.log.openWriter(lane);

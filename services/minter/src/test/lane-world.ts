@@ -2,7 +2,7 @@ import { activityIdOf } from '@playline/chain';
 import type { MintStateRecord } from '@playline/contracts';
 import { MintLane } from '../lane/mint-lane.ts';
 import { createNodeChoice } from '../pipeline.ts';
-import type { ChainNode, ChainRules, KeyStanding } from '../ports.ts';
+import type { ChainNode, ChainRules, KeyStatus } from '../ports.ts';
 import { MemoryChain } from './memory-chain.ts';
 import { MemoryMintLog } from './memory-mint-log.ts';
 import { createMemorySigner, MemoryNode } from './memory-node.ts';
@@ -32,7 +32,7 @@ export function createWorld(
   const [node, log] = [new MemoryNode(chain, { depth: DEPTH }), new MemoryMintLog()];
   const time = { ms: 0 };
   const unlinked = new Set<string>();
-  const key: { standing: KeyStanding } = { standing: { kind: 'live' } };
+  const key: { standing: KeyStatus } = { standing: { kind: 'live' } };
   for (const contract of [SWORDS, SHIELDS]) chain.setRole(contract, ADDRESS, true);
   node.mine();
   let offset = 0;

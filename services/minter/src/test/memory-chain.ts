@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { decodeFunctionData, encodeAbiParameters, encodeErrorResult, parseAbi } from 'viem/utils';
-import { MINT_ABI, toRefusalWords } from '../chain/mint-calls.ts';
+import { MINT_ABI, toRefusalMessage } from '../chain/mint-calls.ts';
 import type { EventLog, MintReceipt, UnsignedTransaction } from '../ports.ts';
 import { TRANSFER, TRANSFER_BATCH } from '../steps/settle-nonces.ts';
 
@@ -163,7 +163,7 @@ export class MemoryChain {
   }
 
   /** The result of a call in the current state. */
-  ask({ from, to, data }: Pick<MemoryTransaction, 'from' | 'to' | 'data'>) {
+  callNode({ from, to, data }: Pick<MemoryTransaction, 'from' | 'to' | 'data'>) {
     const { state } = this.head;
     const draft = { ...state, tokens: [...state.tokens], owned: new Set(state.owned), nextIds: new Map(state.nextIds) };
     try {
@@ -171,7 +171,7 @@ export class MemoryChain {
       if (answer === null) this.#run(draft, { from, to, data });
       return { kind: 'done', value: answer === null ? '0x' : toTopic(answer ? 1n : 0n) } as const;
     } catch (fault) {
-      if (fault instanceof Reverted) return { kind: 'reverted', words: toRefusalWords(fault.data) } as const;
+      if (fault instanceof Reverted) return { kind: 'reverted', message: toRefusalMessage(fault.data) } as const;
       throw fault;
     }
   }

@@ -52,12 +52,12 @@ export class MemoryMintLog implements Omit<MintLog, 'others'> {
     const holdings = new SignerHoldings();
     let next = 0;
     return {
-      look: async () => {
+      sync: async () => {
         while (next < this.states.length) holdings.apply(this.states[next++]!);
       },
-      hold: (lane, request) => holdings.hold(lane, request),
-      holdsItself: (lane, request) => holdings.holdsItself(lane, request),
-      has: (lane, attempt) => holdings.has(lane, attempt),
+      isHeldByOther: (lane, request) => holdings.isHeldByOther(lane, request),
+      isHeldByLane: (lane, request) => holdings.isHeldByLane(lane, request),
+      isPending: (lane, attempt) => holdings.isPending(lane, attempt),
     };
   }
 }

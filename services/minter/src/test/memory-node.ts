@@ -10,10 +10,10 @@ const fromJson = (text: string) =>
 /** Signs by adding the sender, which a memory node trusts. */
 export function createMemorySigner(
   address: string,
-  standing: LaneSigner['standing'] = () => ({ kind: 'live' }),
+  standing: LaneSigner['status'] = () => ({ kind: 'live' }),
 ): LaneSigner {
   return {
-    standing,
+    status: standing,
     sign: async (transaction) => {
       const bytes = Buffer.from(toJson({ ...transaction, from: address }));
       return { bytes, hash: createHash('sha256').update(bytes).digest() };
@@ -131,10 +131,10 @@ export class MemoryNode implements ChainNode {
         throw new NodeFault('inconsistent', 'the node has another block at the horizon');
       return this.chain.spenderOf({ address, nonce }, horizon.number);
     });
-  call: ChainNode['call'] = (call) => this.#answer(() => this.chain.ask(call));
+  call: ChainNode['call'] = (call) => this.#answer(() => this.chain.callNode(call));
   gasOf: ChainNode['gasOf'] = (call) =>
     this.#answer(() => {
-      const answer = this.chain.ask(call);
+      const answer = this.chain.callNode(call);
       return answer.kind === 'done' ? { kind: 'done', value: gasOf(call.data) } : answer;
     });
   priorityFee = () => this.#answer(() => 2n);

@@ -17,7 +17,7 @@ export interface StormReport {
 const ROUNDS = 8;
 const REQUESTS_MAX = 6;
 const PAUSE_MAX_MS = 700;
-const NOBODY = `0x${'0'.repeat(40)}`;
+const NO_SIGNER = `0x${'0'.repeat(40)}`;
 /** Maximum number of replaced blocks: all of them are not final. */
 const REORG_MAX = 12;
 
@@ -132,7 +132,7 @@ function toRequests({ contracts }: Minting, random: Random, name: string): Reque
   const count = 1 + random.below(REQUESTS_MAX);
   return Array.from({ length: count }, (_, at) => {
     const referenceId = `${name} asset ${at}`;
-    const owner = random.chance(0.1) ? NOBODY : ownerOf(random.below(4));
+    const owner = random.chance(0.1) ? NO_SIGNER : ownerOf(random.below(4));
     const tokenId = String(random.below(2 ** 30));
     if (random.chance(0.3)) return { contract: erc1155, referenceId, owner, tokenId, amount: `${1 + random.below(5)}` };
     return { contract: erc721, referenceId, owner, tokenId: random.chance(0.5) ? tokenId : null };

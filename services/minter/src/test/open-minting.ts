@@ -97,7 +97,7 @@ async function toMinting({ kafka, stores, redis, chain, contracts, keys, process
         const attemptId = toBytes(`0x${randomUUID().replaceAll('-', '')}`);
         const request = toRequest(referenceId, { ...given, signer, attemptId, requestedAt: Date.now() });
         const value = frameRecord(stores.schemaIdOf(topic), mintRequestCodec.encode(request));
-        await producer.sendPlaced({ topic, key: Buffer.from(toSignerKey(request)), value });
+        await producer.sendForOffset({ topic, key: Buffer.from(toSignerKey(request)), value });
       }
     },
     settled: (count) =>
@@ -146,12 +146,12 @@ async function readStates(brokers: string[], prefix: string): Promise<readonly M
   return [...last.values()];
 }
 
-const NOBODY = `0x${'0'.repeat(40)}` as const;
+const NO_SIGNER = `0x${'0'.repeat(40)}` as const;
 const line = (...parts: readonly unknown[]) => parts.join(' ').toLowerCase();
 
 async function tokensOf({ client }: TestChain, { erc721, erc1155 }: Minting['contracts']): Promise<string[]> {
   const range = { fromBlock: 0n, toBlock: 'latest' } as const;
-  const from = { args: { from: NOBODY }, ...range };
+  const from = { args: { from: NO_SIGNER }, ...range };
   const one = { address: erc721, abi: CONTRACT_ABIS['demo-erc721'], eventName: 'Transfer', ...from } as const;
   const many = { address: erc1155, abi: CONTRACT_ABIS['demo-erc1155'], ...from } as const;
   const transfers = await client.getContractEvents(one);

@@ -9,12 +9,12 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { EXIT } from '../command.ts';
 import { createAccountsCommand, withAccounts } from '../commands/accounts.ts';
 import { createRecordSources } from '../records/record-sources.ts';
-import { openRecordPlaces, type RecordPlaces } from '../test/record-places.ts';
-import { runHere } from '../test/run-here.ts';
+import { openRecordStores, type RecordStores } from '../test/record-stores.ts';
+import { runInProcess } from '../test/run-in-process.ts';
 
-let places: RecordPlaces;
+let places: RecordStores;
 beforeAll(async () => {
-  places = await openRecordPlaces();
+  places = await openRecordStores();
 });
 afterAll(() => places?.close());
 
@@ -30,7 +30,10 @@ function createContext(kafka?: readonly string[]) {
 }
 
 async function run(context: ReturnType<typeof createContext>, ...words: string[]) {
-  const { code, results, progress } = await runHere([createAccountsCommand(context)], ['accounts', ...words, '--json']);
+  const { code, results, progress } = await runInProcess(
+    [createAccountsCommand(context)],
+    ['accounts', ...words, '--json'],
+  );
   return { code, records: results.map((line) => JSON.parse(line)), progress };
 }
 

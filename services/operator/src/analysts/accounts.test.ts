@@ -1,11 +1,11 @@
 import { describe, expect, it } from 'vitest';
 import { createBySql, dropAccount } from './accounts.ts';
-import type { Ask } from './statements.ts';
+import type { RunStatement } from './run-statement.ts';
 
 /** A server that accepts accounts by SQL, and records the statements. */
 function createServer() {
   const told: string[] = [];
-  const ask: Ask = async (statement, parameters = {}) => {
+  const ask: RunStatement = async (statement, parameters = {}) => {
     told.push(statement, JSON.stringify(parameters));
     const isAnswered = statement.includes('system.user_directories') || statement.includes("storage != 'users_xml'");
     return isAnswered ? [['1']] : [];

@@ -1,5 +1,5 @@
 import { createHash, randomBytes, randomUUID } from 'node:crypto';
-import type { Ask } from './statements.ts';
+import type { RunStatement } from './run-statement.ts';
 
 /** The rights of one account. */
 export interface AnalystAccount {
@@ -13,7 +13,7 @@ export interface AnalystAccount {
 }
 
 /** An account and its password. We store the text of the password nowhere. */
-export interface Revealed {
+export interface Credentials {
   readonly account: string;
   readonly password: string;
 }
@@ -34,11 +34,11 @@ const RESULT_ROWS_MAX = 1_000_000;
 const WRITABLE = "type IN ('local_directory', 'replicated', 'memory')";
 
 /** Identifies a password without revealing it: passwords are random, so guessing does not help. */
-const markOf = (password: string) =>
+const fingerprintOf = (password: string) =>
   createHash('sha256').update(`analyst password: ${password}`).digest('hex').slice(0, 16);
 
 /** All accounts of analysts by name, including those without a grant. */
-export async function listAccounts(ask: Ask): Promise<AnalystAccount[]> {
+export async function listAccounts(ask: RunStatement): Promise<AnalystAccount[]> {
   const rows = await ask(
     `SELECT user_name, max(granted_role_name = {raw: String}),
        arrayStringConcat(arraySort(groupUniqArrayIf(environment_id, environment_id != '')), ','), min(changed_at)
@@ -55,7 +55,11 @@ export async function listAccounts(ask: Ask): Promise<AnalystAccount[]> {
 }
 
 /** Grants or revokes an environment of an account. A later change wins, whatever the clocks say. */
-export async function setGrant(ask: Ask, account: string, change: { environmentId: string; revoked: boolean }) {
+export async function setGrant(
+  ask: RunStatement,
+  account: string,
+  change: { environmentId: string; revoked: boolean },
+) {
   await ask(
     `INSERT INTO analyst_grants (account, environment_id, revoked, changed_at, version)
      SELECT {account: String}, {environment: String}, {revoked: Bool}, now64(3),
@@ -66,7 +70,7 @@ export async function setGrant(ask: Ask, account: string, change: { environmentI
 }
 
 /** Why an account may not get more grants; null when it may. */
-export async function refusalOfGrant(ask: Ask, account: string): Promise<string | null> {
+export async function findGrantRefusal(ask: RunStatement, account: string): Promise<string | null> {
   const rows = await ask(
     `SELECT storage, (SELECT argMax(dropped, changed_at) FROM analyst_accounts FINAL WHERE account = {account: String} HAVING count() > 0)
      FROM system.users WHERE name IN (SELECT user_name FROM system.role_grants WHERE granted_role_name = {role: String})
@@ -82,7 +86,7 @@ export async function refusalOfGrant(ask: Ask, account: string): Promise<string 
 }
 
 /** Creates an account by SQL, without any grant. @returns null where this server accepts no accounts by SQL */
-export async function createBySql(ask: Ask, rawIds: boolean): Promise<Revealed | null> {
+export async function createBySql(ask: RunStatement, rawIds: boolean): Promise<Credentials | null> {
   const [directories] = await ask(`SELECT count() FROM system.user_directories WHERE ${WRITABLE}`);
   if (Number(directories?.[0]) === 0) return null;
   const account = `analyst_${rawIds ? 'raw_' : ''}${randomBytes(4).toString('hex')}`;
@@ -100,19 +104,19 @@ export async function createBySql(ask: Ask, rawIds: boolean): Promise<Revealed |
 }
 
 /** Whether the account was already given out with this password. */
-export async function isGivenOut(ask: Ask, { account, password }: Revealed): Promise<boolean> {
-  return (await claimsOf(ask, account, markOf(password))).length > 0;
+export async function isAssigned(ask: RunStatement, { account, password }: Credentials): Promise<boolean> {
+  return (await claimsOf(ask, account, fingerprintOf(password))).length > 0;
 }
 
 /** Claims a free account. @returns false when another command tried at the same time: then neither gets it */
-export async function claim(ask: Ask, { account, password }: Revealed): Promise<boolean> {
-  const [mark, id] = [markOf(password), randomUUID()];
+export async function claim(ask: RunStatement, { account, password }: Credentials): Promise<boolean> {
+  const [mark, id] = [fingerprintOf(password), randomUUID()];
   await putClaim(ask, { account, mark, id }, false);
   return (await claimsOf(ask, account, mark)).every((other) => other === id);
 }
 
 /** Revokes all grants of an account, so that its next query returns nothing, and ends its running queries. */
-export async function dropAccount(ask: Ask, account: string): Promise<void> {
+export async function dropAccount(ask: RunStatement, account: string): Promise<void> {
   const grants = await ask(
     'SELECT environment_id FROM analyst_grants FINAL WHERE account = {account: String} AND NOT revoked',
     {
@@ -137,14 +141,14 @@ export async function dropAccount(ask: Ask, account: string): Promise<void> {
 }
 
 /** Whether an account is defined in users.xml, so that it continues to exist after `drop`. */
-export async function staysWhenDropped(ask: Ask, account: string): Promise<boolean> {
+export async function isFromUsersXml(ask: RunStatement, account: string): Promise<boolean> {
   const rows = await ask("SELECT 1 FROM system.users WHERE name = {account: String} AND storage = 'users_xml'", {
     account,
   });
   return rows.length > 0;
 }
 
-async function claimsOf(ask: Ask, account: string, mark: string): Promise<string[]> {
+async function claimsOf(ask: RunStatement, account: string, mark: string): Promise<string[]> {
   const rows = await ask(
     'SELECT DISTINCT claim FROM analyst_accounts WHERE account = {account: String} AND password_mark = {mark: String}',
     { account, mark },
@@ -153,7 +157,7 @@ async function claimsOf(ask: Ask, account: string, mark: string): Promise<string
 }
 
 async function putClaim(
-  ask: Ask,
+  ask: RunStatement,
   claimed: { account: string; mark: string; id: string },
   dropped: boolean,
 ): Promise<void> {

@@ -5,7 +5,7 @@ import { type Stack, startStack } from '@playline/infra/local';
 import { createTables } from '@playline/testkit';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createAnalystsCommand } from '../commands/analysts.ts';
-import { runHere } from '../test/run-here.ts';
+import { runInProcess } from '../test/run-in-process.ts';
 
 /** Four stores on a busy machine. */
 const START_MS = 180_000;
@@ -30,7 +30,11 @@ async function run(words: string, answer?: string) {
     return answer ?? '';
   };
   const command = createAnalystsCommand({ clickhouse: () => stack.file.clickhouse, folder, environment: {} });
-  const told = await runHere([command], ['analysts', ...words.split(' ')], answer === undefined ? {} : { ask });
+  const told = await runInProcess(
+    [command],
+    ['analysts', ...words.split(' ')],
+    answer === undefined ? {} : { prompt: ask },
+  );
   return { ...told, progress: [...asked, told.progress].join('\n') };
 }
 

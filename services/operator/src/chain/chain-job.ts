@@ -1,9 +1,9 @@
 import type { ChainNode, IndexedChain } from '@playline/chain';
-import type { ChangedLogSources } from '../changed-log.ts';
 import { type Terminal, UsageError } from '../command.ts';
-import type { ImportSources } from '../import/import-way.ts';
+import type { ImportSources } from '../import/importer.ts';
+import type { WritableLogSources } from '../writable-log.ts';
 
-export interface ChainContext extends ImportSources, ChangedLogSources {
+export interface ChainContext extends ImportSources, WritableLogSources {
   /** Chains of CHAIN_NODES or of the stack. */
   readonly chains: () => readonly IndexedChain[];
   readonly createNode: (node: { name: string; url: string }) => ChainNode;

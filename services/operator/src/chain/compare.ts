@@ -1,10 +1,10 @@
 import { type ActivityRow, type ChainStore, toActivityJson } from '@playline/chain';
 import type { ActivityRecord } from '@playline/contracts';
 import { ACTIVITIES } from '../import/subjects.ts';
-import type { ReadRangeOfChain } from './read-ranges.ts';
+import type { ChainRange } from './read-ranges.ts';
 
 /** What a history lacks compared with its chain. */
-export interface Compared {
+export interface Comparison {
   activities: number;
   missing: number;
   different: number;
@@ -25,7 +25,7 @@ export function toShownContent(row: ActivityRow): Record<string, unknown> {
 
 const textOf = (row: ActivityRow) => JSON.stringify(toShownContent(row));
 
-function tell(compared: Compared, { blockchainMetadata, type, id }: ActivityRow, what: string): void {
+function addFinding(compared: Comparison, { blockchainMetadata, type, id }: ActivityRow, what: string): void {
   if (compared.findings.length >= FINDINGS_MAX) return;
   const at = `block ${blockchainMetadata?.blockNumber}, log ${blockchainMetadata?.logIndex}`;
   compared.findings.push(`${type} ${id} (${at}) ${what}`);
@@ -34,8 +34,8 @@ function tell(compared: Compared, { blockchainMetadata, type, id }: ActivityRow,
 /** Finds activities of a range that the history lacks, or has with other contents. @throws StoreFault */
 export async function compareRange(
   store: Pick<ChainStore, 'readActivities' | 'readToken'>,
-  { records, summarised, unindexed }: ReadRangeOfChain,
-  compared: Compared,
+  { records, summarised, unindexed }: ChainRange,
+  compared: Comparison,
 ): Promise<void> {
   for (let from = 0; from < records.length; from += IDS_MAX)
     await compareSome(store, records.slice(from, from + IDS_MAX), compared);
@@ -50,7 +50,7 @@ export async function compareRange(
 }
 
 /** A finding per contract. */
-function findUnindexed(logs: ReadRangeOfChain['unindexed']): string[] {
+function findUnindexed(logs: ChainRange['unindexed']): string[] {
   return [...Map.groupBy(logs, ({ address }) => address)].map(
     ([contract, own]) =>
       `block ${own[0]!.blockNumber}, log ${own[0]!.logIndex}: ${contract} emits Transfer without indexed parameters ` +
@@ -61,19 +61,19 @@ function findUnindexed(logs: ReadRangeOfChain['unindexed']): string[] {
 async function compareSome(
   store: Pick<ChainStore, 'readActivities' | 'readToken'>,
   records: readonly ActivityRecord[],
-  compared: Compared,
+  compared: Comparison,
 ): Promise<void> {
   const rows = records.map(ACTIVITIES.toRow);
-  const standing = await ACTIVITIES.readStanding(store, rows);
+  const standing = await ACTIVITIES.readStored(store, rows);
   for (const row of rows) {
     compared.activities++;
     const stored = standing.get(row.id);
     if (stored === undefined) {
       compared.missing++;
-      tell(compared, row, 'is not in the history');
+      addFinding(compared, row, 'is not in the history');
     } else if (textOf(stored) !== textOf(row)) {
       compared.different++;
-      tell(compared, row, 'is not what the history says');
+      addFinding(compared, row, 'is not what the history says');
     }
   }
 }

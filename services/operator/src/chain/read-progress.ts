@@ -1,10 +1,10 @@
 import { createRecordReader, type IndexProgressRecord, indexProgressCodec, TOPICS } from '@playline/contracts';
 import { withLog } from '../await-store.ts';
-import type { LogSources } from '../changed-log.ts';
+import type { LogSources } from '../writable-log.ts';
 import type { PaceSample } from './pace.ts';
 
 /** How a chain has been indexed. */
-export interface IndexCourse {
+export interface RecentProgress {
   /** The last published progress. */
   readonly last: IndexProgressRecord;
   /** Progress published within ten minutes before that, as far as it was not compacted away; epoch milliseconds. */
@@ -12,14 +12,14 @@ export interface IndexCourse {
 }
 
 /** Samples within this time before the last one count for the pace. */
-export const COURSE_MS = 600_000;
+export const RECENT_MS = 600_000;
 
 /** The last block that is published completely; -1 when there is none. */
-export const lastWholeBlockOf = ({ block, nextLog }: IndexProgressRecord): number =>
+export const lastCompleteBlockOf = ({ block, nextLog }: IndexProgressRecord): number =>
   nextLog === null ? block : block - 1;
 
 /** Progress of each chain, by its name. @throws UnreachableError when Kafka or the registry does not answer */
-export async function readProgress(sources: LogSources): Promise<Map<string, IndexCourse>> {
+export async function readProgress(sources: LogSources): Promise<Map<string, RecentProgress>> {
   return withLog(await sources.openLog(), async (log) => {
     const topic = sources.topicPrefix + TOPICS.indexProgress.name;
     const read = createRecordReader({
@@ -33,8 +33,8 @@ export async function readProgress(sources: LogSources): Promise<Map<string, Ind
         if (each?.kind !== 'record') continue;
         const { record } = each;
         const samples = found.get(record.chain)?.samples ?? [];
-        samples.push({ atMs: record.changedAt, block: lastWholeBlockOf(record) });
-        while (record.changedAt - samples[0]!.atMs > COURSE_MS) samples.shift();
+        samples.push({ atMs: record.changedAt, block: lastCompleteBlockOf(record) });
+        while (record.changedAt - samples[0]!.atMs > RECENT_MS) samples.shift();
         found.set(record.chain, { last: record, samples });
       }
     return found;

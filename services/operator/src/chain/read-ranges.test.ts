@@ -1,11 +1,11 @@
 import { type ChainNode, NodeFault } from '@playline/chain';
 import { expect, it } from 'vitest';
-import { askNodes } from './read-ranges.ts';
+import { requestFromNodes } from './read-ranges.ts';
 
 it('a node that fails with so much, and answers something small, is asked for less', async () => {
   const fail = () => Promise.reject(new NodeFault('unreachable', 'HTTP 504'));
   const answers = { name: 'one', chainId: async () => 1 } as ChainNode;
   const gone = { name: 'two', chainId: fail as ChainNode['chainId'] } as ChainNode;
-  expect(await askNodes([gone, answers], fail, true)).toBeNull();
-  await expect(askNodes([gone], fail, true)).rejects.toThrow(/no node/);
+  expect(await requestFromNodes([gone, answers], fail, true)).toBeNull();
+  await expect(requestFromNodes([gone], fail, true)).rejects.toThrow(/no node/);
 });

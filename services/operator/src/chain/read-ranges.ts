@@ -20,7 +20,7 @@ export interface SummarisedLog extends Summary {
 }
 
 /** What the chain contains in some blocks. */
-export interface ReadRangeOfChain {
+export interface ChainRange {
   readonly to: number;
   readonly records: readonly ActivityRecord[];
   readonly summarised: readonly SummarisedLog[];
@@ -45,14 +45,14 @@ export interface RangesOptions {
  * Reads blocks with the same checks as the indexer: each range links to the one before.
  * @throws UnreachableError when no node returns a valid answer
  */
-export async function* readRanges(options: RangesOptions): AsyncGenerator<ReadRangeOfChain> {
+export async function* readRanges(options: RangesOptions): AsyncGenerator<ChainRange> {
   const { chain, to, stop } = options;
   const read = createReadActivities({ ...chain, chain: chain.name });
   let [from, size, after]: [number, number, BlockName | null] = [options.from, chain.rangeBlocks, null];
   while (from <= to && !stop.aborted) {
     const end = Math.min(from + size - 1, to);
     const range: BlockRange = { from, to: end, after, holds: options.holds, hasBlooms: chain.hasBlooms };
-    const found: ReadBlocks | null = await askNodes(options.nodes, (node) => readRange(node, range), size > 1);
+    const found: ReadBlocks | null = await requestFromNodes(options.nodes, (node) => readRange(node, range), size > 1);
     if (found === null) {
       size = Math.max(1, Math.floor(size / 2));
       continue;
@@ -75,7 +75,7 @@ export async function* readRanges(options: RangesOptions): AsyncGenerator<ReadRa
  *   answers something small
  * @throws UnreachableError when none answers as it should
  */
-export async function askNodes<T>(
+export async function requestFromNodes<T>(
   nodes: readonly ChainNode[],
   work: (node: ChainNode) => Promise<T>,
   mayHalve = false,
@@ -91,12 +91,12 @@ export async function askNodes<T>(
       if (fault.kind === 'late' || fault.kind === 'unreachable') late.push(node);
       faults.push(`${node.name}: ${fault.message}`);
     }
-  if (mayHalve && (await answersAny(late))) return null;
+  if (mayHalve && (await isAnyReachable(late))) return null;
   throw new UnreachableError(`no node of the chain answers as it should (${faults.join('; ')})`);
 }
 
 /** Whether any of them answers at all: a node that does not is late with every request. */
-async function answersAny(nodes: readonly ChainNode[]): Promise<boolean> {
+async function isAnyReachable(nodes: readonly ChainNode[]): Promise<boolean> {
   const asked = nodes.map((node) =>
     node.chainId().then(
       () => true,

@@ -2,21 +2,21 @@ import type { ActivityRow, BlockName, IndexedChain } from '@playline/chain';
 import type { ActivityRecord } from '@playline/contracts';
 import { withStore } from '../await-store.ts';
 import { EXIT, type ExitCode, type Terminal, UsageError } from '../command.ts';
-import { type ImportWay, openImportWay } from '../import/import-way.ts';
+import { type Importer, openImporter } from '../import/importer.ts';
 import type { Line } from '../import/lines.ts';
 import { ACTIVITIES } from '../import/subjects.ts';
 import { createProgress } from '../progress.ts';
 import { type ChainJob, type ChainOptions, chainOf, nodesOf } from './chain-job.ts';
-import { type Compared, compareRange, toShownContent } from './compare.ts';
+import { type Comparison, compareRange, toShownContent } from './compare.ts';
 import { type PaceSample, paceOf, toPaceText } from './pace.ts';
-import { lastWholeBlockOf, readProgress } from './read-progress.ts';
-import { type ReadRangeOfChain, readRanges } from './read-ranges.ts';
+import { lastCompleteBlockOf, readProgress } from './read-progress.ts';
+import { type ChainRange, readRanges } from './read-ranges.ts';
 
 /** The pace is measured over this time. */
 const WINDOW_MS = 60_000;
 
 /** Blocks that are read again: never more than are indexed. */
-interface AskedBlocks {
+interface BlockRange {
   readonly chain: IndexedChain;
   readonly from: number;
   readonly to: number;
@@ -30,10 +30,10 @@ interface BlockOptions extends ChainOptions {
   readonly to?: number | undefined;
 }
 
-async function blocksOf(job: ChainJob, options: BlockOptions): Promise<AskedBlocks> {
+async function blocksOf(job: ChainJob, options: BlockOptions): Promise<BlockRange> {
   const chain = chainOf(job, options.chain);
   const { last } = (await readProgress(job.context)).get(chain.name) ?? {};
-  const indexed = last === undefined ? null : lastWholeBlockOf(last);
+  const indexed = last === undefined ? null : lastCompleteBlockOf(last);
   if (last === undefined || indexed === null) throw new UsageError(`nothing of ${chain.name} is indexed yet`);
   const { from = chain.start, to = indexed } = options;
   if (from > to) throw new UsageError('--from and --to: the first block is after the last one');
@@ -43,7 +43,7 @@ async function blocksOf(job: ChainJob, options: BlockOptions): Promise<AskedBloc
 }
 
 /** Reports progress, pace and remaining time. */
-function createReportProgress({ terminal, context }: ChainJob, { from, to }: AskedBlocks) {
+function createReportProgress({ terminal, context }: ChainJob, { from, to }: BlockRange) {
   const progress = createProgress(terminal);
   const samples: PaceSample[] = [{ atMs: performance.now(), block: from - 1 }];
   return (block: number, what: string) => {
@@ -60,7 +60,7 @@ export async function verify(job: ChainJob, options: BlockOptions): Promise<Exit
   const { context, terminal } = job;
   const blocks = await blocksOf(job, options);
   const { from, to, chain } = blocks;
-  const compared: Compared = { activities: 0, missing: 0, different: 0, findings: [] };
+  const compared: Comparison = { activities: 0, missing: 0, different: 0, findings: [] };
   const reportProgress = createReportProgress(job, blocks);
   await withStore('ClickHouse', await context.openStore(), async (store) => {
     for await (const read of readRanges({ ...blocks, nodes: nodesOf(job, chain), stop: context.stop })) {
@@ -91,7 +91,7 @@ export async function backfill(
   const blocks = await blocksOf(job, options);
   const { from, to, chain } = blocks;
   const { writerGroup } = options;
-  const way = await openImportWay(ACTIVITIES, { ...context, writerGroup, onProgress: terminal.progress });
+  const way = await openImporter(ACTIVITIES, { ...context, writerGroup, onProgress: terminal.progress });
   const done: Backfilled = { activities: 0, published: 0, refused: 0 };
   const reportProgress = createReportProgress(job, blocks);
   let reached = from - 1;
@@ -111,16 +111,16 @@ export async function backfill(
   return done.refused > 0 || reached < to ? EXIT.failed : EXIT.ok;
 }
 
-interface Piece {
-  readonly read: ReadRangeOfChain;
+interface PublishOptions {
+  readonly read: ChainRange;
   readonly chain: string;
   readonly stop: AbortSignal;
   readonly terminal: Terminal;
 }
 
 async function publishMissing(
-  way: ImportWay<ActivityRecord, ActivityRow>,
-  { read, chain, stop, terminal }: Piece,
+  way: Importer<ActivityRecord, ActivityRow>,
+  { read, chain, stop, terminal }: PublishOptions,
   done: Backfilled,
 ): Promise<void> {
   const { records, to } = read;

@@ -2,7 +2,7 @@ import { type ChainNode, type IndexedChain, NodeFault } from '@playline/chain';
 import { EXIT, type ExitCode } from '../command.ts';
 import { type ChainJob, type ChainOptions, chainOf, nodesOf } from './chain-job.ts';
 import { paceOf, toPaceText } from './pace.ts';
-import { COURSE_MS, type IndexCourse, lastWholeBlockOf, readProgress } from './read-progress.ts';
+import { lastCompleteBlockOf, RECENT_MS, type RecentProgress, readProgress } from './read-progress.ts';
 
 /** A working indexer publishes progress three times as often; without it, the remaining time is unknown. */
 const FRESH_MS = 60_000;
@@ -23,9 +23,9 @@ export async function showStatus(job: ChainJob, { chain, json }: Partial<ChainOp
   return states.every(({ reachable }) => reachable) ? EXIT.ok : EXIT.unreachable;
 }
 
-async function stateOf(job: ChainJob, chain: IndexedChain, course: IndexCourse | null) {
-  const { nodes, furthest } = await askEnds(nodesOf(job, chain), chain);
-  const indexed = course === null ? null : lastWholeBlockOf(course.last);
+async function stateOf(job: ChainJob, chain: IndexedChain, course: RecentProgress | null) {
+  const { nodes, furthest } = await readEnds(nodesOf(job, chain), chain);
+  const indexed = course === null ? null : lastCompleteBlockOf(course.last);
   const { head = null, horizon = null } = furthest ?? {};
   const behind = horizon === null ? null : Math.max(0, horizon - (indexed ?? chain.start - 1));
   const changedAt = course === null ? null : new Date(course.last.changedAt).toISOString();
@@ -48,11 +48,11 @@ async function stateOf(job: ChainJob, chain: IndexedChain, course: IndexCourse |
 /** Only for a chain that is behind and has a working indexer. */
 function paceTo(
   horizon: number | null,
-  { course, behind, nowMs }: { course: IndexCourse | null; behind: number | null; nowMs: number },
+  { course, behind, nowMs }: { course: RecentProgress | null; behind: number | null; nowMs: number },
 ) {
   const isFresh = course !== null && nowMs < course.last.changedAt + FRESH_MS;
   const samples = isFresh && (behind ?? 0) > 0 ? course.samples : [];
-  return paceOf(samples, { to: horizon ?? 0, windowMs: COURSE_MS });
+  return paceOf(samples, { to: horizon ?? 0, windowMs: RECENT_MS });
 }
 
 function toLine(state: Awaited<ReturnType<typeof stateOf>>, nowMs: number): string {
@@ -68,11 +68,11 @@ function toLine(state: Awaited<ReturnType<typeof stateOf>>, nowMs: number): stri
     changedAt === null ? '' : `last told at ${changedAt}`,
   ];
   const words = parts.filter((part) => part !== '').join(', ');
-  return `${chain}: ${words}; ${state.nodes.map((node) => toNodeWords(node, head)).join(', ')}`;
+  return `${chain}: ${words}; ${state.nodes.map((node) => toNodeText(node, head)).join(', ')}`;
 }
 
 /** Such as `demo-chain/2 at block 90 (30 behind)`. */
-function toNodeWords({ name, head, fault }: Omit<EndOfNode, 'horizon'>, furthest: number | null): string {
+function toNodeText({ name, head, fault }: Omit<EndOfNode, 'horizon'>, furthest: number | null): string {
   if (fault !== null) return `${name} does not serve (${fault})`;
   const behind = (furthest ?? 0) - (head ?? 0);
   return `${name} at block ${head ?? 'none'}${behind > 0 ? ` (${behind} behind)` : ''}`;
@@ -96,7 +96,7 @@ interface EndsOfChain {
   readonly furthest: EndOfNode | null;
 }
 
-async function askEnd(node: ChainNode, { chainId, finality }: IndexedChain): Promise<EndOfNode> {
+async function readEnd(node: ChainNode, { chainId, finality }: IndexedChain): Promise<EndOfNode> {
   const { name } = node;
   try {
     const given = await node.chainId();
@@ -112,8 +112,8 @@ async function askEnd(node: ChainNode, { chainId, finality }: IndexedChain): Pro
 }
 
 /** Asks all nodes of a chain at once. One that does not answer is reported, and does not affect the others. */
-async function askEnds(nodes: readonly ChainNode[], chain: IndexedChain): Promise<EndsOfChain> {
-  const ends = await Promise.all(nodes.map((node) => askEnd(node, chain)));
+async function readEnds(nodes: readonly ChainNode[], chain: IndexedChain): Promise<EndsOfChain> {
+  const ends = await Promise.all(nodes.map((node) => readEnd(node, chain)));
   const answering = ends.filter(({ fault }) => fault === null);
   const furthest = answering.toSorted((one, other) => (other.head ?? -1) - (one.head ?? -1))[0] ?? null;
   return { nodes: ends, furthest };

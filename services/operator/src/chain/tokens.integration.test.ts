@@ -1,15 +1,15 @@
 import { FRAME_BYTES, frameRecord, TOPICS, type TokenRecord, tokenCodec } from '@playline/contracts';
-import { awaitDecided } from '@playline/stream';
+import { awaitStableBounds } from '@playline/stream';
 import { createSchemaRegistry, openAtomicPublisher, openLogReader } from '@playline/stream/kafka';
 import { type OwnStores, openOwnStores, testStores } from '@playline/testkit';
 import { openTestChain, type TestChain } from '@playline/testkit/chain';
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
-import type { ChangedLogSources } from '../changed-log.ts';
 import { EXIT } from '../command.ts';
 import { type LogAccess, openLogAccess } from '../test/log-access.ts';
 import { runMain } from '../test/run-main.ts';
 import { runProgram } from '../test/run-program.ts';
-import { changeToken } from './token-words.ts';
+import type { WritableLogSources } from '../writable-log.ts';
+import { changeToken } from './tokens.ts';
 
 const CHAIN = 'demo-chain';
 const TOPIC = TOPICS.tokens.name;
@@ -59,7 +59,7 @@ const versions = async (address = contract) =>
     .filter(({ contractAddress }) => contractAddress.equals(bytesOf(address)));
 /** Brokers may still be completing the transaction of a command that has ended. */
 const last = async () => {
-  await awaitDecided(log.reader, stores.prefix + TOPIC);
+  await awaitStableBounds(log.reader, stores.prefix + TOPIC);
   return (await versions()).at(-1)!;
 };
 
@@ -115,7 +115,7 @@ it('nothing changes for a token that was never published, or a contract without 
 });
 
 /** The context of the commands, in this process; the publisher waits before it commits. */
-function sourcesOf(beforeCommit?: () => Promise<void>): ChangedLogSources {
+function sourcesOf(beforeCommit?: () => Promise<void>): WritableLogSources {
   const brokers = testStores().kafka;
   return {
     openLog: async () => openLogReader({ brokers, clientId: 'test' }),

@@ -1,4 +1,4 @@
-import { askClickHouse, type ClickHouseAccount, createQueryRows, readRows } from '@playline/stores';
+import { type ClickHouseAccount, createQueryRows, readRows, sendStatement } from '@playline/stores';
 
 /** The database whose events get columns. */
 export interface Engine {
@@ -18,7 +18,7 @@ export function createEngine(account: ClickHouseAccount): Engine {
     async run(sql) {
       // Without it, an error after the first bytes of an answer would look like success.
       const settings = { wait_end_of_query: '1' };
-      await (await askClickHouse(account, { body: sql, settings, deadlineMs: STATEMENT_MAX_MS })).text();
+      await (await sendStatement(account, { body: sql, settings, deadlineMs: STATEMENT_MAX_MS })).text();
     },
   };
 }

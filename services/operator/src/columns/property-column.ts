@@ -103,7 +103,7 @@ const PROPERTY_TYPES: Readonly<Record<TypeName, PropertyType>> = {
 /** Deeper than any real event; a longer path is a mistake. */
 const MEMBERS_MAX = 16;
 const BYTES_MAX = 512;
-const ENDS_MEMBER = '.';
+const MEMBER_END = '.';
 const ESCAPE = '\\';
 
 /**
@@ -132,12 +132,12 @@ function splitMembers(text: string): string[] {
   let isEscaped = false;
   for (const char of text) {
     if (isEscaped) {
-      if (char !== ENDS_MEMBER && char !== ESCAPE)
+      if (char !== MEMBER_END && char !== ESCAPE)
         throw new InvalidArgumentError('Expected . or \\ after a backslash: economy\\.coins is one name.');
       append(char);
       isEscaped = false;
     } else if (char === ESCAPE) isEscaped = true;
-    else if (char === ENDS_MEMBER) members.push('');
+    else if (char === MEMBER_END) members.push('');
     else append(char);
   }
   if (isEscaped) throw new InvalidArgumentError('Expected . or \\ after the last backslash.');

@@ -12,12 +12,12 @@ export interface StoredColumn {
 }
 
 /** Progress of a column's backfill within a month of events. */
-export interface MonthOfParts {
+export interface MonthParts {
   /** Id of the engine's partition. */
   readonly month: string;
   readonly parts: number;
   /** Parts without the column: its value is computed whenever it is read. */
-  readonly toDo: number;
+  readonly remaining: number;
   /** Bytes on disk, of parts that report them. */
   readonly bytes: number;
   /** Parts without a size for one column: small parts keep all columns in one file. */
@@ -35,7 +35,7 @@ export async function readColumns(engine: Engine): Promise<StoredColumn[]> {
 }
 
 /** The newest month first, since it is queried most. @param column with its prefix */
-export async function readMonths(engine: Engine, column: string): Promise<MonthOfParts[]> {
+export async function readMonths(engine: Engine, column: string): Promise<MonthParts[]> {
   const rows = await engine.read(`SELECT partition_id, count(), countIf(NOT has), sum(bytes), countIf(has AND bytes = 0)
     FROM (
       SELECT partition_id, name, countIf(column = '${column}') > 0 AS has,
@@ -45,17 +45,17 @@ export async function readMonths(engine: Engine, column: string): Promise<MonthO
       GROUP BY partition_id, name)
     GROUP BY partition_id ORDER BY partition_id DESC`);
   return rows.map(([month, ...numbers]) => {
-    const [parts = 0, toDo = 0, bytes = 0, unmeasured = 0] = numbers.map(Number);
-    return { month: String(month), parts, toDo, bytes, unmeasured };
+    const [parts = 0, remaining = 0, bytes = 0, unmeasured = 0] = numbers.map(Number);
+    return { month: String(month), parts, remaining, bytes, unmeasured };
   });
 }
 
 /** Of all months together. */
-export function sumMonths(months: readonly MonthOfParts[]): Omit<MonthOfParts, 'month'> {
-  const sum = (of: (month: MonthOfParts) => number) => months.reduce((total, month) => total + of(month), 0);
+export function sumMonths(months: readonly MonthParts[]): Omit<MonthParts, 'month'> {
+  const sum = (of: (month: MonthParts) => number) => months.reduce((total, month) => total + of(month), 0);
   return {
     parts: sum(({ parts }) => parts),
-    toDo: sum(({ toDo }) => toDo),
+    remaining: sum(({ remaining: toDo }) => toDo),
     bytes: sum(({ bytes }) => bytes),
     unmeasured: sum(({ unmeasured }) => unmeasured),
   };

@@ -61,7 +61,7 @@ export async function hideFromViews(engine: Engine, column: string): Promise<str
 }
 
 /** Names of views, also materialized ones, whose text names the column and would fail without it. */
-export async function findNaming(engine: Engine, column: string): Promise<string[]> {
+export async function findViewsNaming(engine: Engine, column: string): Promise<string[]> {
   const rows = await engine.read(`SELECT name FROM system.tables
     WHERE database = currentDatabase() AND match(as_select, ${quoteText(`\\b${column}\\b`)}) ORDER BY name`);
   return rows.map(([name]) => String(name));

@@ -11,7 +11,7 @@ import type { Addresses } from '../addresses.ts';
 import type { CreateCommand } from '../command.ts';
 import type { OperatorConfig } from '../config.ts';
 import { type DemoKeysTarget, publishDemoKey } from '../keys/demo-keys.ts';
-import { createOpensAccessLog } from '../records/access-log.ts';
+import { createOpenLogOfTopic } from '../records/access-log.ts';
 import { createAuthor } from '../records/record-access.ts';
 import { createRecordSources } from '../records/record-sources.ts';
 import type { RecordOpeners, StoreOpeners } from '../store-openers.ts';
@@ -39,7 +39,7 @@ export function createAccessCommands(
       rateLimitKeys: sourcesOf(RATE_LIMIT_KEYS),
       signableKeys: sourcesOf(SIGNABLE_KEYS),
       kinds: RECORD_KINDS.map((kind) => sourcesOf(kind)),
-      openAccessLog: createOpensAccessLog(stores, topicPrefix),
+      openAccessLog: createOpenLogOfTopic(stores, topicPrefix),
       signerKey: addresses.signerKey,
       openUsage: stores.openKeyUsage,
       prefix: config.ACCESS_KEY_PREFIX,

@@ -11,7 +11,7 @@ import { createMemorySessions } from '@playline/access-keys/test';
 import { describe, expect, it } from 'vitest';
 import { EXIT } from '../command.ts';
 import { createMemorySources } from '../test/memory-sources.ts';
-import { runHere } from '../test/run-here.ts';
+import { runInProcess } from '../test/run-in-process.ts';
 import { createAccountsCommand } from './accounts.ts';
 
 /** The command on memory stores that outlive it. */
@@ -30,10 +30,10 @@ function createOperator({
     openSessions: async () => ({ ...sessions, ready: async () => true, close: async () => {} }),
   };
   const run = async (...args: string[]) => {
-    return runHere(
+    return runInProcess(
       [createAccountsCommand(context)],
       ['accounts', ...args],
-      answer === undefined ? {} : { ask: async () => answer },
+      answer === undefined ? {} : { prompt: async () => answer },
     );
   };
   const json = async (...args: string[]) => {
@@ -63,7 +63,7 @@ describe('operator accounts', () => {
     expect(results).toHaveLength(1);
     expect(results[0]).toMatch(/^http:\/\/localhost:8090\/first-sign-in\?code=[\w-]{43}$/);
     expect(progress).toContain('15 minutes');
-    expect(await oneTimeTexts.look({ purpose: 'first-administrator', text: codeOf(results[0]!) })).toBe('');
+    expect(await oneTimeTexts.read({ purpose: 'first-administrator', text: codeOf(results[0]!) })).toBe('');
     await first();
     accounts.view.empty();
     const refused = await run('link');

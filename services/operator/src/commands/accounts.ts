@@ -12,11 +12,11 @@ import {
   isRemoved,
   issueFirstLink,
   type OneTimeTexts,
-  type OpenSessions,
   ROLES,
   removeAccount,
   resetAccess,
   revokeInvitation,
+  type SessionStores,
   setAdministrator,
   setRole,
   unlinkOpenId,
@@ -219,7 +219,7 @@ function showLink({ terminal }: Work, { account }: Invited, { url, json: isJson 
 
 interface AccountsContext extends ProjectSources {
   readonly accounts: RecordSources<AccountRecord>;
-  openSessions(): Promise<OpenSessions>;
+  openSessions(): Promise<SessionStores>;
   /** Origin of the portal of the local stack; null when there is none. */
   portal(): string | null;
 }

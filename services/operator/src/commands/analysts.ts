@@ -5,22 +5,22 @@ import { type ClickHouseAccount, ClickHouseFault } from '@playline/stores';
 import {
   ALL,
   type AnalystAccount,
+  type Credentials,
   claim,
   createBySql,
   dropAccount,
-  isGivenOut,
+  findGrantRefusal,
+  isAssigned,
+  isFromUsersXml,
   listAccounts,
-  type Revealed,
-  refusalOfGrant,
   setGrant,
-  staysWhenDropped,
 } from '../analysts/accounts.ts';
-import { type AnalystPool, type PoolPlace, readPool, readsRawIds } from '../analysts/pool.ts';
-import { type Ask, createAsk } from '../analysts/statements.ts';
+import { type AnalystPool, type PoolOptions, readPool, readsRawIds } from '../analysts/pool.ts';
+import { createRunStatement, type RunStatement } from '../analysts/run-statement.ts';
 import { awaitStore } from '../await-store.ts';
 import { type CreateCommand, command, EXIT, endWith, isConfirmed, type Terminal, UsageError } from '../command.ts';
 import { environmentOf } from '../identity/subject.ts';
-import type { EnvironmentOptions } from '../keys/words.ts';
+import type { EnvironmentOptions } from '../keys/subcommands.ts';
 
 const ABOUT = `
 Accounts of ClickHouse for analysts. They read only views, and of those only the rows of their environments.
@@ -32,7 +32,7 @@ accepts accounts by SQL, create makes one. Otherwise it gives out the accounts o
 /** The row policies of users.xml are for this database; in another one every account would be refused. */
 const DATABASE = 'playline';
 
-export interface AnalystsContext extends Omit<PoolPlace, 'url'> {
+export interface AnalystsContext extends Omit<PoolOptions, 'url'> {
   readonly clickhouse: () => ClickHouseAccount;
 }
 
@@ -94,14 +94,14 @@ async function openWork({ clickhouse: accountOf, folder, environment }: Analysts
     throw new UsageError(
       `CLICKHOUSE_DATABASE is ${clickhouse.database}: accounts for analysts can read only ${DATABASE} (users.xml)`,
     );
-  const ask = createAsk(clickhouse);
+  const ask = createRunStatement(clickhouse);
   await awaitStore('ClickHouse', () => answers(ask));
   const pool = (): AnalystPool => readPool({ folder, url: clickhouse.url, environment });
   return { clickhouse, pool, ask, terminal };
 }
 
 /** Whether the server answers; a refusal is an answer, and the following query reports it. */
-async function answers(ask: Ask): Promise<boolean> {
+async function answers(ask: RunStatement): Promise<boolean> {
   try {
     await ask('SELECT 1');
     return true;
@@ -154,18 +154,18 @@ async function create(
   for (const shown of isJson === true ? [JSON.stringify(line)] : [text, found.password]) terminal.result(shown);
 }
 
-async function takeFromPool({ clickhouse, pool, ask }: Work, rawIds: boolean): Promise<Revealed> {
+async function takeFromPool({ clickhouse, pool, ask }: Work, rawIds: boolean): Promise<Credentials> {
   const accounts = pool().accounts.filter(({ account }) => readsRawIds(account) === rawIds);
   if (accounts.length === 0)
     throw new Error(
       'this ClickHouse accepts no accounts by SQL, and the passwords of those of users.xml are not known: run the command ' +
         'where the stack runs, or set CLICKHOUSE_ANALYST_1_PASSWORD and so on as ClickHouse has them',
     );
-  let left: readonly Revealed[] = accounts;
+  let left: readonly Credentials[] = accounts;
   while (left.length > 0) {
-    const [each, ...others] = left as [Revealed, ...Revealed[]];
+    const [each, ...others] = left as [Credentials, ...Credentials[]];
     left = others;
-    if (await isGivenOut(ask, each)) continue;
+    if (await isAssigned(ask, each)) continue;
     // The server may have started with another password: then this one does not work.
     if (!(await canLogIn(clickhouse, each))) continue;
     if (await claim(ask, each)) return each;
@@ -185,9 +185,9 @@ function inRandomOrder<T>(values: readonly T[]): T[] {
 
 async function canLogIn(
   { onFault: _, ...clickhouse }: ClickHouseAccount,
-  { account, password }: Revealed,
+  { account, password }: Credentials,
 ): Promise<boolean> {
-  const ask = createAsk({ ...clickhouse, user: account, password });
+  const ask = createRunStatement({ ...clickhouse, user: account, password });
   return ask('SELECT 1').then(
     () => true,
     () => false,
@@ -199,7 +199,7 @@ async function grant(
   { ask, terminal }: Work,
   { account: name, environmentId, json: isJson }: GrantOptions & { readonly account: string },
 ): Promise<void> {
-  const refusal = await refusalOfGrant(ask, name);
+  const refusal = await findGrantRefusal(ask, name);
   if (refusal !== null) throw new Error(refusal);
   const before = await findAccount(ask, name);
   await noteUnknown({ ask, terminal }, environmentId);
@@ -224,15 +224,15 @@ async function drop({ ask, pool, terminal }: Work, { account: name, yes, json: i
     terminal.progress('nothing was changed');
     return endWith(EXIT.failed);
   }
-  const stays = await staysWhenDropped(ask, name);
+  const stays = await isFromUsersXml(ask, name);
   await dropAccount(ask, name);
   const isOfPool = pool().accounts.some((each) => each.account === name);
-  const next = stays ? (isOfPool ? pool().renew(name) : '') : 'The account is gone.';
+  const next = stays ? (isOfPool ? pool().renewPassword(name) : '') : 'The account is gone.';
   const line = JSON.stringify({ account: name, environments: [] });
   terminal.result(isJson === true ? line : `${name} sees nothing any more. ${next}`.trim());
 }
 
-async function findAccount(ask: Ask, account: string): Promise<AnalystAccount> {
+async function findAccount(ask: RunStatement, account: string): Promise<AnalystAccount> {
   const found = (await listAccounts(ask)).find((each) => each.account === account);
   if (found !== undefined) return found;
   throw new Error(`there is no account ${account} for analysts: npm run analysts -- list shows them`);

@@ -1,7 +1,7 @@
 import { chainNodes } from '@playline/chain';
 import { expect, it } from 'vitest';
 import { EXIT } from '../command.ts';
-import { runHere } from '../test/run-here.ts';
+import { runInProcess } from '../test/run-in-process.ts';
 import { createChainCommand } from './chain.ts';
 
 const CHAINS = chainNodes().parse('[{"name":"demo-chain","id":"eip155:31337","urls":["http://127.0.0.1:1"]}]');
@@ -23,7 +23,7 @@ async function run(...words: string[]) {
     topicPrefix: '',
     stop: new AbortController().signal,
   });
-  return runHere([command], ['chain', ...words]);
+  return runInProcess([command], ['chain', ...words]);
 }
 
 it.each([

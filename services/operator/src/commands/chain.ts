@@ -4,7 +4,7 @@ import { GROUPS } from '@playline/runtime';
 import type { ChainContext } from '../chain/chain-job.ts';
 import { backfill, verify } from '../chain/reread.ts';
 import { showStatus } from '../chain/status.ts';
-import { refreshToken, setVerification } from '../chain/token-words.ts';
+import { refreshToken, setVerification } from '../chain/tokens.ts';
 import { type CreateCommand, command, endWith, wholeNumberFrom } from '../command.ts';
 
 const ABOUT = `

@@ -2,7 +2,7 @@ import { ACCESS_KEYS, COLLECTIONS, type CollectionRecord, PROJECTS } from '@play
 import { describe, expect, it } from 'vitest';
 import { EXIT } from '../command.ts';
 import { createMemorySources } from '../test/memory-sources.ts';
-import { runHere } from '../test/run-here.ts';
+import { runInProcess } from '../test/run-in-process.ts';
 import { createCollectionsCommand } from './collections.ts';
 import { createProjectsCommand } from './projects.ts';
 
@@ -17,7 +17,7 @@ function createOperator() {
     createProjectsCommand(context),
   ];
   const run = async (...args: string[]) => {
-    return runHere(commands, args);
+    return runInProcess(commands, args);
   };
   const records = async (...args: string[]): Promise<CollectionRecord[]> =>
     (await run('collections', ...args, '--json')).results.map((line) => JSON.parse(line));

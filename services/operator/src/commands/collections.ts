@@ -12,7 +12,7 @@ import {
 } from '@playline/access-keys';
 import { type CreateCommand, command, type Terminal } from '../command.ts';
 import { type ContractOptions, contractOf } from '../contract-option.ts';
-import { type EnvironmentOptions, environmentOf, projectOf } from '../keys/words.ts';
+import { type EnvironmentOptions, environmentOf, projectOf } from '../keys/subcommands.ts';
 import { type ProjectSources, requireEnvironment, requireProjectId } from '../projects/environments.ts';
 import { type RecordSources, withRecords } from '../records/record-access.ts';
 

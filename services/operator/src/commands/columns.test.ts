@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { EXIT } from '../command.ts';
-import { runHere } from '../test/run-here.ts';
+import { runInProcess } from '../test/run-in-process.ts';
 import { createColumnsCommand } from './columns.ts';
 
 async function run(...words: string[]) {
@@ -9,7 +9,7 @@ async function run(...words: string[]) {
   };
   const { signal: stop } = new AbortController();
   const command = createColumnsCommand({ clickhouse, wallClockMs: () => 0, stop });
-  return runHere([command], ['columns', ...words]);
+  return runInProcess([command], ['columns', ...words]);
 }
 
 describe('the arguments of columns', () => {

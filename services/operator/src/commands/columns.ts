@@ -12,8 +12,8 @@ import {
   TYPE_NAMES,
   toAddStatement,
 } from '../columns/property-column.ts';
-import { type MonthOfParts, readColumns, readMonths, type StoredColumn, sumMonths } from '../columns/stored-columns.ts';
-import { findNaming, hideFromViews, refreshViews } from '../columns/views.ts';
+import { type MonthParts, readColumns, readMonths, type StoredColumn, sumMonths } from '../columns/stored-columns.ts';
+import { findViewsNaming, hideFromViews, refreshViews } from '../columns/views.ts';
 import { type CreateCommand, command, EXIT, endWith, isConfirmed, type Terminal } from '../command.ts';
 import { createProgress } from '../progress.ts';
 import { toTable } from '../table.ts';
@@ -164,7 +164,7 @@ async function backfill(context: BackfillContext): Promise<void> {
   for (;;) {
     await passOthers(context);
     const months = await readMonths(context.engine, context.column);
-    const next = months.find(({ toDo }) => toDo > 0);
+    const next = months.find(({ remaining: toDo }) => toDo > 0);
     if (next === undefined) return;
     const turn = (turns.get(next.month) ?? 0) + 1;
     if (turn > TURNS_MAX)
@@ -188,8 +188,8 @@ async function passOthers({ engine, column, progress, signal }: BackfillContext)
 
 async function writeMonth(
   { engine, column, progress, signal }: BackfillContext,
-  months: readonly MonthOfParts[],
-  next: MonthOfParts,
+  months: readonly MonthParts[],
+  next: MonthParts,
 ): Promise<void> {
   progress(toLine(months, next.month));
   await engine.run(
@@ -202,8 +202,8 @@ async function writeMonth(
   await awaitNone(engine, isOf('MATERIALIZE', column), { onPoll, signal });
 }
 
-function toLine(months: readonly MonthOfParts[], month: string): string {
-  const { parts, toDo } = sumMonths(months);
+function toLine(months: readonly MonthParts[], month: string): string {
+  const { parts, remaining: toDo } = sumMonths(months);
   return `backfill: ${parts - toDo} of ${parts} parts have the column; writing ${month}`;
 }
 
@@ -238,7 +238,7 @@ async function drop(
 }
 
 async function dropColumn(engine: Engine, column: string): Promise<void> {
-  const naming = await findNaming(engine, column);
+  const naming = await findViewsNaming(engine, column);
   if (naming.length > 0)
     throw new Error(`${naming.join(', ')} would fail without ${column}: change or drop that first`);
   await hideFromViews(engine, column);
@@ -265,7 +265,10 @@ async function list({ engine, terminal }: ColumnsWork, isJson: boolean): Promise
 
 type Row = ReturnType<typeof toRow>;
 
-function toRow({ name, type, column }: StoredColumn, { parts, toDo, bytes, unmeasured }: ReturnType<typeof sumMonths>) {
+function toRow(
+  { name, type, column }: StoredColumn,
+  { parts, remaining: toDo, bytes, unmeasured }: ReturnType<typeof sumMonths>,
+) {
   return {
     name,
     column: columnOf(name),

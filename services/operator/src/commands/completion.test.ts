@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process';
 import { expect, it } from 'vitest';
 import { command } from '../command.ts';
-import { runHere } from '../test/run-here.ts';
+import { runInProcess } from '../test/run-in-process.ts';
 import { createCompletionCommand } from './completion.ts';
 
 const CHECKOUT = new URL('../../../..', import.meta.url).pathname;
@@ -20,7 +20,7 @@ it.each([
   [['npm', 'run', 'keys', '--', 'create', '--kind', 'secret', '--j'], ['--json']],
   [['npm', 'install', ''], []],
 ])('the completion script completes %j in bash', async (words, expected) => {
-  const { results } = await runHere([keys, createCompletionCommand(CHECKOUT)], ['completion']);
+  const { results } = await runInProcess([keys, createCompletionCommand(CHECKOUT)], ['completion']);
   const typed = `COMP_WORDS=(${words.map((word) => `'${word}'`).join(' ')}); COMP_CWORD=${words.length - 1}`;
   const script = `${results.join('\n')}\n${typed}; COMPREPLY=(); _playline; echo "\${COMPREPLY[*]}"`;
   const shown = execFileSync('bash', ['-c', script], { encoding: 'utf8' });

@@ -13,20 +13,20 @@ import {
   UsageError,
   wholeNumberFrom,
 } from '../command.ts';
-import { describeLetter } from '../dead-letters/contents.ts';
+import { describeDeadLetter } from '../dead-letters/contents.ts';
 import {
   createIsSelected,
-  type Fate,
-  type Letter,
-  type Place,
-  parsePlace,
-  readFates,
-  readLetters,
+  type DeadLetter,
+  type Outcome,
+  parsePosition,
+  type RecordPosition,
+  readDeadLetters,
+  readOutcomes,
   type Selection,
-  toMark,
-  toPlaceText,
-  toReplay,
-} from '../dead-letters/letters.ts';
+  toOutcomeRecord,
+  toPositionText,
+  toReplayRecord,
+} from '../dead-letters/dead-letters.ts';
 
 export interface DeadLettersContext {
   readonly openLog: () => Promise<LogReader>;
@@ -57,7 +57,7 @@ them.`;
 const EFFECT =
   'The dead letters are marked and never replayed: their records will not be stored. This cannot be undone.';
 
-const LETTERS_MAX = 1e9;
+const DEAD_LETTERS_MAX = 1e9;
 /** Transactional id, so that only one command at a time settles letters in a deployment. */
 const PUBLISHER_NAME = 'operator-dead-letters';
 
@@ -76,7 +76,7 @@ interface SettleCommandOptions extends SelectOptions {
 
 interface Work {
   readonly options: SelectOptions;
-  readonly places: readonly Place[];
+  readonly positions: readonly RecordPosition[];
   readonly context: DeadLettersContext;
   readonly log: LogReader;
   readonly terminal: Terminal;
@@ -97,36 +97,41 @@ const settling = (name: string, description: string) =>
     .option('--all', 'all open dead letters')
     .addOption(
       new Option('--max <number>', 'maximum number of dead letters')
-        .argParser(wholeNumberFrom(1, LETTERS_MAX))
-        .default(LETTERS_MAX, 'no limit'),
+        .argParser(wholeNumberFrom(1, DEAD_LETTERS_MAX))
+        .default(DEAD_LETTERS_MAX, 'no limit'),
     );
 
 export const createDeadLettersCommand =
   (context: DeadLettersContext): CreateCommand =>
   (terminal) => {
     const withWork = async <T>(
-      { options, places }: Pick<Work, 'options' | 'places'>,
+      { options, positions: places }: Pick<Work, 'options' | 'positions'>,
       act: (work: Work) => Promise<T>,
-    ): Promise<T> => withLog(await context.openLog(), (log) => act({ options, places, context, log, terminal }));
+    ): Promise<T> =>
+      withLog(await context.openLog(), (log) => act({ options, positions: places, context, log, terminal }));
     return command('dead-letters', 'list, show, replay and drop dead letters')
       .addCommand(
         selecting('list', 'count dead letters by topic, step and reason: open, replayed, dropped').action((options) =>
-          withWork({ options, places: [] }, list),
+          withWork({ options, positions: [] }, list),
         ),
       )
       .addCommand(
         command('show', 'print all contents of dead letters')
           .argument('<letters...>', 'positions of dead letters')
           .addHelpText('after', SHOW)
-          .action(async (letters) => endWith(await withWork({ options: {}, places: letters.map(toPlace) }, show))),
+          .action(async (letters) =>
+            endWith(await withWork({ options: {}, positions: letters.map(parsePositionArgument) }, show)),
+          ),
       )
       .addCommand(
         settling('replay', 'publish dead letters to the topic they came from')
           .option('--note <text>', 'a note that is kept with the mark')
           .addHelpText('after', REPLAY)
           .action(async (letters, options) => {
-            const places = placesOf(letters, options);
-            endWith(await withWork({ options, places }, (work) => settle({ ...work, options, kind: 'replayed' })));
+            const places = positionsOf(letters, options);
+            endWith(
+              await withWork({ options, positions: places }, (work) => settle({ ...work, options, kind: 'replayed' })),
+            );
           }),
       )
       .addCommand(
@@ -135,10 +140,10 @@ export const createDeadLettersCommand =
           .option('--yes', 'without confirmation')
           .addHelpText('after', DROP)
           .action(async (letters, options) => {
-            const places = placesOf(letters, options);
+            const places = positionsOf(letters, options);
             if (await isConfirmed(EFFECT, options, terminal))
               return endWith(
-                await withWork({ options, places }, (work) => settle({ ...work, options, kind: 'dropped' })),
+                await withWork({ options, positions: places }, (work) => settle({ ...work, options, kind: 'dropped' })),
               );
             terminal.progress('nothing was dropped');
             endWith(EXIT.failed);
@@ -147,22 +152,25 @@ export const createDeadLettersCommand =
       .addHelpText('after', ABOUT);
   };
 
-function toPlace(letter: string): Place {
-  const place = parsePlace(letter);
+function parsePositionArgument(letter: string): RecordPosition {
+  const place = parsePosition(letter);
   if (place === null) throw new UsageError(`expected <topic>.dead/<partition>/<offset>, not '${letter}'`);
   return place;
 }
 
 /** The named dead letters. @throws UsageError unless they are selected in exactly one way, before anything is opened */
-function placesOf(letters: readonly string[], { topic, reason, step, all = false }: SettleCommandOptions): Place[] {
+function positionsOf(
+  letters: readonly string[],
+  { topic, reason, step, all = false }: SettleCommandOptions,
+): RecordPosition[] {
   const isNarrowed = [topic, reason, step].some((each) => each !== undefined);
   if ([letters.length > 0, isNarrowed, all].filter(Boolean).length !== 1)
     throw new UsageError('name dead letters, or select them by --topic, --reason and --step, or with --all');
-  return letters.map(toPlace);
+  return letters.map(parsePositionArgument);
 }
 
 /** Every dead-letter topic, or the requested one. */
-function topicsOf({ options: { topic }, places, context }: Work): string[] {
+function topicsOf({ options: { topic }, positions: places, context }: Work): string[] {
   const known = Object.values(TOPICS).map(({ name }) => deadLetterTopicOf(context.topicPrefix + name));
   const wanted = new Set(places.map(({ topic }) => topic));
   if (topic !== undefined) wanted.add(deadLetterTopicOf(context.topicPrefix + topic));
@@ -171,9 +179,9 @@ function topicsOf({ options: { topic }, places, context }: Work): string[] {
   return wanted.size === 0 ? known : [...wanted];
 }
 
-function selectionOf({ options: { topic, reason, step }, places, context }: Work): Selection {
+function selectionOf({ options: { topic, reason, step }, positions: places, context }: Work): Selection {
   return {
-    ...(places.length === 0 ? {} : { places }),
+    ...(places.length === 0 ? {} : { positions: places }),
     topic: topic === undefined ? undefined : context.topicPrefix + topic,
     reason,
     step,
@@ -182,21 +190,21 @@ function selectionOf({ options: { topic, reason, step }, places, context }: Work
 
 async function list(work: Work): Promise<void> {
   const { log, terminal, options } = work;
-  const groups = await groupLetters(log, topicsOf(work), createIsSelected(selectionOf(work)));
+  const groups = await groupDeadLetters(log, topicsOf(work), createIsSelected(selectionOf(work)));
   if (options.json === true) terminal.result(JSON.stringify(groups));
   else for (const group of groups) terminal.result(toGroupLine(group));
   if (groups.length === 0 && options.json !== true) terminal.result('no dead letters');
 }
 
 async function show(work: Work): Promise<ExitCode> {
-  const { log, terminal, places, context } = work;
-  const open = new Set(places.map(toPlaceText));
+  const { log, terminal, positions: places, context } = work;
+  const open = new Set(places.map(toPositionText));
   for (const topic of topicsOf(work)) {
-    const fates = await readFates(log, topic);
-    for await (const letter of readLetters(log, topic)) {
-      const place = toPlaceText(letter.place);
+    const fates = await readOutcomes(log, topic);
+    for await (const letter of readDeadLetters(log, topic)) {
+      const place = toPositionText(letter.position);
       if (!open.delete(place)) continue;
-      for (const line of await describeLetter(letter, fates.get(place), context)) terminal.result(line);
+      for (const line of await describeDeadLetter(letter, fates.get(place), context)) terminal.result(line);
     }
   }
   for (const place of open) terminal.progress(`no dead letter at ${place}`);
@@ -205,23 +213,23 @@ async function show(work: Work): Promise<ExitCode> {
 
 /** Replays or drops the selected letters. */
 async function settle(
-  work: Work & { readonly options: SettleCommandOptions; readonly kind: Fate['kind'] },
+  work: Work & { readonly options: SettleCommandOptions; readonly kind: Outcome['kind'] },
 ): Promise<ExitCode> {
-  const { kind, context, log, terminal, options, places } = work;
+  const { kind, context, log, terminal, options, positions: places } = work;
   const isReplay = kind === 'replayed';
   const topics = topicsOf(work);
-  const fate: Fate = { kind, atMs: Date.now(), note: options.note ?? '' };
+  const fate: Outcome = { kind, atMs: Date.now(), note: options.note ?? '' };
   const isSelected = createIsSelected(selectionOf(work));
   const publisher = await context.openPublisher(context.topicPrefix + PUBLISHER_NAME);
   try {
-    const result = await settleLetters({
+    const result = await settleDeadLetters({
       log,
       publisher,
       topics,
       // A notice has no record that could be published.
       isSelected: (letter) => isSelected(letter) && !(isReplay && letter.step === NOTICE_STEP),
-      fate,
-      lettersMax: options.max,
+      outcome: fate,
+      max: options.max,
       onProgress: (count) => terminal.progress(`${count} ${fate.kind}`),
       stop: context.stop,
     });
@@ -241,7 +249,7 @@ async function settle(
 }
 
 /** Letters of one topic, step and reason. */
-interface LetterGroup {
+interface DeadLetterGroup {
   readonly topic: string;
   readonly step: string;
   readonly reason: string;
@@ -261,18 +269,18 @@ const GROUPS_MAX = 200;
 const OTHER_REASONS = '(other reasons)';
 
 /** Counts the letters of dead-letter topics by topic, step and reason; groups with most open ones come first. */
-async function groupLetters(
+async function groupDeadLetters(
   log: LogReader,
   topics: readonly string[],
-  isSelected: (letter: Letter) => boolean,
-): Promise<LetterGroup[]> {
-  const groups = new Map<string, LetterGroup>();
+  isSelected: (letter: DeadLetter) => boolean,
+): Promise<DeadLetterGroup[]> {
+  const groups = new Map<string, DeadLetterGroup>();
   for (const topic of topics) {
-    const fates = await readFates(log, topic);
-    for await (const letter of readLetters(log, topic)) {
+    const fates = await readOutcomes(log, topic);
+    for await (const letter of readDeadLetters(log, topic)) {
       if (!isSelected(letter)) continue;
       const group = groupOf(groups, letter);
-      const place = toPlaceText(letter.place);
+      const place = toPositionText(letter.position);
       const fate = fates.get(place)?.kind ?? 'open';
       group[fate]++;
       group.firstAtMs = Math.min(group.firstAtMs, letter.deadAtMs);
@@ -283,14 +291,17 @@ async function groupLetters(
   return [...groups.values()].sort((a, b) => b.open - a.open || b.lastAtMs - a.lastAtMs);
 }
 
-function groupOf(groups: Map<string, LetterGroup>, { original, step, reason, deadAtMs }: Letter): LetterGroup {
+function groupOf(
+  groups: Map<string, DeadLetterGroup>,
+  { original, step, reason, deadAtMs }: DeadLetter,
+): DeadLetterGroup {
   const make = (shown: string) => {
     const key = JSON.stringify([original.topic, step, shown]);
     const known = groups.get(key);
     if (known !== undefined) return known;
     if (groups.size >= GROUPS_MAX && shown !== OTHER_REASONS) return null;
     const counts = { open: 0, replayed: 0, dropped: 0, firstAtMs: deadAtMs, lastAtMs: deadAtMs, example: null };
-    const group: LetterGroup = { topic: original.topic, step, reason: shown, ...counts };
+    const group: DeadLetterGroup = { topic: original.topic, step, reason: shown, ...counts };
     groups.set(key, group);
     return group;
   };
@@ -300,7 +311,7 @@ function groupOf(groups: Map<string, LetterGroup>, { original, step, reason, dea
 const toTime = (ms: number) => new Date(ms).toISOString();
 
 /** One line per group. */
-function toGroupLine(group: LetterGroup): string {
+function toGroupLine(group: DeadLetterGroup): string {
   const counts = `${group.open} open, ${group.replayed} replayed, ${group.dropped} dropped`;
   const times = `${toTime(group.firstAtMs)} to ${toTime(group.lastAtMs)}`;
   const example = group.example === null ? '' : `  show ${group.example}`;
@@ -313,10 +324,10 @@ interface SettleOptions {
   readonly publisher: AtomicPublisher;
   /** Dead-letter topics. */
   readonly topics: readonly string[];
-  readonly isSelected: (letter: Letter) => boolean;
-  readonly fate: Fate;
+  readonly isSelected: (letter: DeadLetter) => boolean;
+  readonly outcome: Outcome;
   /** Maximum number of letters to settle. */
-  readonly lettersMax: number;
+  readonly max: number;
   readonly onProgress: (settled: number) => void;
   /** Aborted to stop after the current batch. */
   readonly stop: AbortSignal;
@@ -341,16 +352,16 @@ const BATCH_BYTES_MAX = 512 * 1024;
  * then committed or aborted, and cannot arrive later.
  * @throws Error when letters could not be settled; earlier ones are
  */
-export async function settleLetters(options: SettleOptions): Promise<Settled> {
+export async function settleDeadLetters(options: SettleOptions): Promise<Settled> {
   const result: Settled = { settled: 0, before: 0 };
   for (const topic of options.topics) await settleTopic(topic, result, options);
   return result;
 }
 
 async function settleTopic(topic: string, result: Settled, options: SettleOptions): Promise<void> {
-  const { log, isSelected, lettersMax, stop } = options;
-  const fates = await readFates(log, topic);
-  let batch: Letter[] = [];
+  const { log, isSelected, max: lettersMax, stop } = options;
+  const fates = await readOutcomes(log, topic);
+  let batch: DeadLetter[] = [];
   let bytes = 0;
   const flush = async () => {
     await publish(batch, options);
@@ -358,10 +369,10 @@ async function settleTopic(topic: string, result: Settled, options: SettleOption
     if (batch.length > 0) options.onProgress(result.settled);
     [batch, bytes] = [[], 0];
   };
-  for await (const letter of readLetters(log, topic)) {
+  for await (const letter of readDeadLetters(log, topic)) {
     if (stop.aborted || result.settled + batch.length >= lettersMax) break;
     if (!isSelected(letter)) continue;
-    if (fates.has(toPlaceText(letter.place))) {
+    if (fates.has(toPositionText(letter.position))) {
       result.before++;
       continue;
     }
@@ -372,8 +383,8 @@ async function settleTopic(topic: string, result: Settled, options: SettleOption
   await flush();
 }
 
-async function publish(letters: readonly Letter[], { publisher, fate }: SettleOptions): Promise<void> {
+async function publish(letters: readonly DeadLetter[], { publisher, outcome: fate }: SettleOptions): Promise<void> {
   if (letters.length === 0) return;
-  const replays = fate.kind === 'replayed' ? letters.map(toReplay) : [];
-  await publisher.publish([...replays, ...letters.map((letter) => toMark(letter, fate))]);
+  const replays = fate.kind === 'replayed' ? letters.map(toReplayRecord) : [];
+  await publisher.publish([...replays, ...letters.map((letter) => toOutcomeRecord(letter, fate))]);
 }

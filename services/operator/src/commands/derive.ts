@@ -1,4 +1,4 @@
-import { askClickHouse, type ClickHouseAccount, createQueryRows, type QueryRows } from '@playline/stores';
+import { type ClickHouseAccount, createQueryRows, type QueryRows, sendStatement } from '@playline/stores';
 import { awaitClickHouse } from '../await-store.ts';
 import { type CreateCommand, command } from '../command.ts';
 import { awaitInserts, findDifferences, listSpans, ofIdentities, type Span } from '../derive/drift.ts';
@@ -37,7 +37,7 @@ async function runStatement(account: ClickHouseAccount, statement: string): Prom
     max_partitions_per_insert_block: '10000',
     max_bytes_before_external_group_by: '500000000',
   };
-  const response = await askClickHouse(account, { body: statement, settings, deadlineMs: STATEMENT_MAX_MS });
+  const response = await sendStatement(account, { body: statement, settings, deadlineMs: STATEMENT_MAX_MS });
   await response.text();
 }
 

@@ -13,9 +13,9 @@ import {
 import { toAgeText, toSpanText } from '../erasures/times.ts';
 import { remove, scrub } from '../erasures/upkeep.ts';
 import { verify } from '../erasures/verify.ts';
-import { hidingArguments, type JsonOptions, printSentence, toTimeText } from '../identity/question.ts';
+import { hidingArguments, type JsonOptions, printSummary, toTimeText } from '../identity/context.ts';
 import { environmentOf, environmentOption, projectOption } from '../identity/subject.ts';
-import type { EnvironmentOptions } from '../keys/words.ts';
+import type { EnvironmentOptions } from '../keys/subcommands.ts';
 
 const ABOUT = `
 An erasure is named by the id that the gateway returned in x-erasure-id. No command prints an id or a key of a person.
@@ -114,7 +114,7 @@ interface ListOptions extends EnvironmentOptions {
   readonly after?: string | undefined;
 }
 
-interface Wanted {
+interface ListQuery {
   readonly erasuresMax: number;
   readonly environmentId: string | undefined;
   readonly state: ErasureState | undefined;
@@ -122,7 +122,7 @@ interface Wanted {
 }
 
 /** @throws UsageError for invalid options of a list, before anything is opened */
-const toWanted = ({ max, after, state = '', ...named }: ListOptions): Wanted => ({
+const toWanted = ({ max, after, state = '', ...named }: ListOptions): ListQuery => ({
   erasuresMax: max,
   environmentId: named.environment === undefined ? undefined : environmentOf(named),
   state: ERASURE_STATES[CHOICES.indexOf(state)],
@@ -130,7 +130,7 @@ const toWanted = ({ max, after, state = '', ...named }: ListOptions): Wanted => 
 });
 
 /** `erasures list`: requests, the newest first, and the state of each. */
-async function list({ context, records, isJson, terminal }: ErasuresWork, wanted: Wanted): Promise<ExitCode> {
+async function list({ context, records, isJson, terminal }: ErasuresWork, wanted: ListQuery): Promise<ExitCode> {
   const { erasuresMax, environmentId, state, after } = wanted;
   const erasures = await records.readErasures({
     // One more shows whether there are others.
@@ -142,7 +142,7 @@ async function list({ context, records, isJson, terminal }: ErasuresWork, wanted
   const shown = erasures.slice(0, erasuresMax);
   const nowMs = context.wallClockMs();
   for (const erasure of shown) terminal.result(isJson ? JSON.stringify(toJson(erasure)) : toLine(erasure, nowMs));
-  if (shown.length === 0) printSentence(terminal, { json: isJson }, 'no erasures');
+  if (shown.length === 0) printSummary(terminal, { json: isJson }, 'no erasures');
   if (erasures.length > shown.length)
     terminal.progress(`there are more: --after ${toUuidText(shown.at(-1)!.request.erasureId)}`);
   return EXIT.ok;

@@ -1,7 +1,7 @@
 import type { Readable } from 'node:stream';
 import type { Addresses } from '../addresses.ts';
 import type { CreateCommand } from '../command.ts';
-import type { ImportSources } from '../import/import-way.ts';
+import type { ImportSources } from '../import/importer.ts';
 import type { LogOpeners, StoreOpeners } from '../store-openers.ts';
 import { createChainCommand } from './chain.ts';
 import { createImportCommand } from './import.ts';

@@ -10,7 +10,7 @@ export interface CommandGroup {
   load(): Promise<readonly CreateCommand[]>;
 }
 
-export interface CommandParts {
+export interface CommandContext {
   readonly config: OperatorConfig;
   readonly addresses: Addresses;
   readonly stores: StoreOpeners;
@@ -24,14 +24,14 @@ export interface CommandParts {
 }
 
 /** Every command, in the order of the overview. */
-export const createCommandGroups = (parts: CommandParts): readonly CommandGroup[] => [
+export const createCommandGroups = (parts: CommandContext): readonly CommandGroup[] => [
   ...createAccessGroups(parts),
   ...createTableGroups(parts),
   ...createTopicGroups(parts),
 ];
 
 /** The commands about access, about identities, and about assets to be minted: `rebuild` is made of all three. */
-function createAccessGroups({ config, addresses, stores, folder }: CommandParts): CommandGroup[] {
+function createAccessGroups({ config, addresses, stores, folder }: CommandContext): CommandGroup[] {
   const access = async () =>
     (await import('./access-commands.ts')).createAccessCommands(stores, { addresses, config, folder });
   const mints = async () => (await import('./mint-commands.ts')).createMintCommand(stores, config.TOPIC_PREFIX);
@@ -48,7 +48,7 @@ function createAccessGroups({ config, addresses, stores, folder }: CommandParts)
 }
 
 /** The commands about tables of ClickHouse. */
-function createTableGroups({ addresses, stores, folder, environment, stop }: CommandParts): CommandGroup[] {
+function createTableGroups({ addresses, stores, folder, environment, stop }: CommandContext): CommandGroup[] {
   const { openErasureRows: openRows, openErasureRecords: openRecords, openPeople } = stores;
   const loadErasures = async () => {
     const { createErasuresCommand } = await import('./erasures.ts');
@@ -70,7 +70,7 @@ function createTableGroups({ addresses, stores, folder, environment, stop }: Com
 }
 
 /** The commands that read or write topics of events and activities. */
-function createTopicGroups({ config, addresses, stores, folder, stdin, stdout, stop }: CommandParts): CommandGroup[] {
+function createTopicGroups({ config, addresses, stores, folder, stdin, stdout, stop }: CommandContext): CommandGroup[] {
   const shared = { addresses, topicPrefix: config.TOPIC_PREFIX, stop };
   const loadLog = async () => (await import('./log-commands.ts')).createLogCommands(stores, shared);
   const loadFeed = async () => {

@@ -2,7 +2,7 @@ import { Option } from '@commander-js/extra-typings';
 import { IDENTITY_KINDS } from '@playline/contracts';
 import { GROUPS } from '@playline/runtime';
 import { type CreateCommand, command, endWith, numberFrom, type Terminal, wholeNumberFrom } from '../command.ts';
-import { hidingArguments, querySecondsOption } from '../identity/question.ts';
+import { hidingArguments, querySecondsOption } from '../identity/context.ts';
 import { members, resolve } from '../identity/resolve.ts';
 import { environmentOption, idHelp, keyHelp, projectOption, subjectCommand } from '../identity/subject.ts';
 import { listSuspects, ruleOn } from '../identity/suspects.ts';

@@ -1,7 +1,7 @@
 import { Readable } from 'node:stream';
 import { describe, expect, it } from 'vitest';
 import { EXIT } from '../command.ts';
-import { runHere } from '../test/run-here.ts';
+import { runInProcess } from '../test/run-in-process.ts';
 import { createImportCommand } from './import.ts';
 
 async function run(...words: string[]) {
@@ -18,7 +18,7 @@ async function run(...words: string[]) {
     stdin: Readable.from([]),
     stop: new AbortController().signal,
   });
-  return runHere([command], ['import', ...words]);
+  return runInProcess([command], ['import', ...words]);
 }
 
 describe('the arguments of import', () => {

@@ -5,7 +5,7 @@ import { isChainName } from '@playline/contracts';
 import { GROUPS } from '@playline/runtime';
 import { type CreateCommand, command, EXIT, endWith, type Terminal, UsageError } from '../command.ts';
 import type { Imported } from '../import/import-lines.ts';
-import { type ImportSources, openImportWay } from '../import/import-way.ts';
+import { type ImportSources, openImporter } from '../import/importer.ts';
 import { type LineSource, openLineSource } from '../import/lines.ts';
 import { ACTIVITIES, type ImportedRow, type ImportSubject, TOKENS } from '../import/subjects.ts';
 import { createProgress } from '../progress.ts';
@@ -71,7 +71,7 @@ export const createImportCommand =
 async function importOf<R, Row extends ImportedRow>(subject: ImportSubject<R, Row>, work: Work): Promise<Imported> {
   const { context, terminal, source, chain, writerGroup } = work;
   const onProgress = terminal.progress;
-  const way = await openImportWay(subject, { ...context, writerGroup, onProgress });
+  const way = await openImporter(subject, { ...context, writerGroup, onProgress });
   try {
     return await way.import({
       chain,

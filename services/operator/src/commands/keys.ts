@@ -9,12 +9,12 @@ import {
   type SignerPublicKey,
 } from '@playline/access-keys';
 import { type CreateCommand, command, endWith, type Terminal, UsageError, wholeNumberFrom } from '../command.ts';
-import { type EnvironmentKeysContext, list, make, origins, revoke } from '../keys/words.ts';
-import * as rateLimitKeys from '../rate-limit-keys/words.ts';
-import type { OpensAccessLog } from '../records/access-log.ts';
+import { create as createKey, type EnvironmentKeysContext, list, origins, revoke } from '../keys/subcommands.ts';
+import * as rateLimitKeys from '../rate-limit-keys/subcommands.ts';
+import type { OpenLogOfTopic } from '../records/access-log.ts';
 import { passOver } from '../records/pass-over.ts';
 import { type RecordSources, rebuildViews } from '../records/record-access.ts';
-import * as signableKeys from '../signable-keys/words.ts';
+import * as signableKeys from '../signable-keys/subcommands.ts';
 
 export interface KeysContext extends EnvironmentKeysContext {
   readonly rateLimitKeys: RecordSources<RateLimitKeyRecord>;
@@ -22,7 +22,7 @@ export interface KeysContext extends EnvironmentKeysContext {
   /** All kinds of records, for rebuilding their views. */
   readonly kinds: readonly RecordSources<Change>[];
   /** For settling a record that cannot be read. */
-  readonly openAccessLog: OpensAccessLog;
+  readonly openAccessLog: OpenLogOfTopic;
   /** SIGNER_PUBLIC_KEY. @throws UsageError or UnreachableError when it is not configured */
   readonly signerKey: () => SignerPublicKey;
 }
@@ -131,7 +131,7 @@ const create = ({ context, terminal, partners, signable }: Work) =>
       assertFits(options);
       if (options.kind === 'rate-limit') return rateLimitKeys.create(partners, options);
       if (options.kind === 'signable') return signableKeys.create(signable, options);
-      return make(context, { ...options, kind: options.kind, isRefresh: false }, terminal);
+      return createKey(context, { ...options, kind: options.kind, isRefresh: false }, terminal);
     });
 
 const refresh = ({ context, terminal, partners }: Work) =>
@@ -148,7 +148,7 @@ const refresh = ({ context, terminal, partners }: Work) =>
     .action(async (options) => {
       assertFits(options);
       if (options.kind === 'rate-limit') return rateLimitKeys.refresh(partners, options);
-      return make(context, { ...options, kind: options.kind, isRefresh: true }, terminal);
+      return createKey(context, { ...options, kind: options.kind, isRefresh: true }, terminal);
     });
 
 const revokeKey = ({ context, terminal, partners }: Work) =>

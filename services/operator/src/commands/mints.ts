@@ -33,7 +33,6 @@ import {
 import type { Producer } from '@playline/stream';
 import { awaitSchemaId } from '../await-schema.ts';
 import { withStore } from '../await-store.ts';
-import type { ChangedLogSources } from '../changed-log.ts';
 import {
   type CreateCommand,
   command,
@@ -54,13 +53,14 @@ import {
 } from '../mints/give-up.ts';
 import { readSigners, toSignerLines } from '../mints/signers.ts';
 import { type RecordSources, withRecords } from '../records/record-access.ts';
+import type { WritableLogSources } from '../writable-log.ts';
 
 interface Closing {
   close(): Promise<void>;
 }
 
 /** Openers of the stores of mints; each throws UnreachableError when its address is not configured. */
-export interface MintsContext extends ChangedLogSources {
+export interface MintsContext extends WritableLogSources {
   readonly openMints: () => Promise<{ claims: MintClaims; view: MintView; ready(): Promise<boolean> } & Closing>;
   readonly openReader: () => Promise<
     MintReader & { readAll(piece: number): AsyncIterable<readonly MintState[]> } & Closing
@@ -237,7 +237,7 @@ async function withPublish(context: MintsContext, work: (publish: Publish) => Pr
   const publish: Publish = async (records) => {
     for (const record of records)
       await producer
-        .sendPlaced({
+        .sendForOffset({
           topic,
           key: Buffer.from(toSignerKey(record)),
           value: frameRecord(schemaId, mintRequestCodec.encode(record)),
@@ -338,7 +338,7 @@ export async function retryMint(parts: RetryParts, state: MintState & Pick<MintA
     policy: POLICY,
     publish,
     // An attempt with an unknown result is not decided here: its requester sends the request again.
-    isLogKnown: async () => false,
+    isLogApplied: async () => false,
   });
   const requireSigner = async () => signer.address;
   await accept({ collection, projectId, environmentId, requireSigner, traceId, assets: [state] });
@@ -363,7 +363,7 @@ export async function rebuildMints({
   logs,
   stored,
 }: MintRebuildParts): Promise<{ rows: number; records: number }> {
-  await view.forgetPlaces();
+  await view.forgetOffsets();
   let rows = 0;
   for await (const states of stored()) {
     await view.restore(states);

@@ -13,10 +13,10 @@ const intact: GroupPartition = {
   start: 10,
   end: 90,
   finding: { kind: 'intact' },
-  partsAt: null,
+  divergesAt: null,
   decision: null,
 };
-const replaced: GroupPartition = { ...intact, partition: 2, finding: { kind: 'exchanged', end: 90 }, partsAt: 50 };
+const replaced: GroupPartition = { ...intact, partition: 2, finding: { kind: 'exchanged', end: 90 }, divergesAt: 50 };
 
 function openBench(partitions: readonly GroupPartition[], hasMembers = false) {
   const moved: { partition: number; from: number }[] = [];

@@ -1,6 +1,6 @@
 import { Option } from '@commander-js/extra-typings';
 import { auditGroupOf, GROUPS, parkedGroupOf } from '@playline/runtime';
-import { type GroupOffsets, type GroupPartition, isAnswer, toFindingText } from '@playline/stream';
+import { type GroupOffsets, type GroupPartition, isDecisionFor, toFindingText } from '@playline/stream';
 import { awaitStore, withOpened } from '../await-store.ts';
 import {
   type CreateCommand,
@@ -12,7 +12,7 @@ import {
   UsageError,
   wholeNumberFrom,
 } from '../command.ts';
-import { type From, needsDecision, type Plan, planDecision } from '../offsets/plan.ts';
+import { needsDecision, type Plan, planDecision, type StartPoint } from '../offsets/plan.ts';
 import { toTable } from '../table.ts';
 
 export interface OffsetsContext {
@@ -50,7 +50,7 @@ they start.
 For the group of the identity linker read its README first: a replaced link topic also needs another LINK_TOPIC_GENERATION.`;
 
 const offsetNumber = wholeNumberFrom(0, Number.MAX_SAFE_INTEGER);
-const toFrom = (text: string): From => (text === 'earliest-unread' || text === 'end' ? text : offsetNumber(text));
+const toFrom = (text: string): StartPoint => (text === 'earliest-unread' || text === 'end' ? text : offsetNumber(text));
 
 const awaitOffsets = (offsets: GroupOffsets) =>
   awaitStore('Kafka', async () => (await offsets.list('operator')).length === 0);
@@ -78,7 +78,7 @@ export const createOffsetsCommand =
           .addOption(
             new Option('--from <position>', 'earliest-unread, end or an offset')
               .argParser(toFrom)
-              .default('earliest-unread' as From),
+              .default('earliest-unread' as StartPoint),
           )
           .option('--yes', 'skip unread records, or move the offset of a partition that needs no decision')
           .addHelpText('after', ACCEPT)
@@ -91,14 +91,14 @@ interface Wanted {
   readonly group: string;
   readonly topic: string;
   readonly partition: number;
-  readonly from: From;
+  readonly from: StartPoint;
   readonly yes?: boolean | undefined;
 }
 
 /** Why a partition needs a decision; null when it does not. */
-function obstacleOf(at: GroupPartition): string | null {
+function blockerOf(at: GroupPartition): string | null {
   if (!needsDecision(at)) return null;
-  const isDecided = at.decision !== null && isAnswer(at.decision, at);
+  const isDecided = at.decision !== null && isDecisionFor(at.decision, at);
   const words = toFindingText(at.finding, at.committed);
   return isDecided ? `${words}; decided: its consumer continues at ${at.decision!.from}` : words;
 }
@@ -111,7 +111,7 @@ async function list(
   const groups = options.group?.split(',') ?? OFFSET_GROUPS;
   const found: (GroupPartition & { group: string; obstacle: string | null })[] = [];
   for (const group of groups)
-    for (const each of await offsets.list(group)) found.push({ group, ...each, obstacle: obstacleOf(each) });
+    for (const each of await offsets.list(group)) found.push({ group, ...each, obstacle: blockerOf(each) });
   // A mistyped name must not look like a group without problems, but the groups of a new deployment may have no commits
   // yet.
   const absent = groups.filter((name) => !found.some(({ group }) => group === name));
@@ -145,9 +145,9 @@ async function accept(offsets: GroupOffsets, wanted: Wanted, terminal: Terminal)
   }
   const plan = planWithin(found, from);
   terminal.result(`${topic}/${partition} of ${group}: ${toFindingText(found.finding, found.committed)}.`);
-  for (const sentence of plan.says) terminal.result(sentence);
-  if ((plan.passesOver > 0 || isMove) && !yes) {
-    const what = plan.passesOver > 0 ? 'skip these records' : 'continue there';
+  for (const sentence of plan.description) terminal.result(sentence);
+  if ((plan.skipped > 0 || isMove) && !yes) {
+    const what = plan.skipped > 0 ? 'skip these records' : 'continue there';
     terminal.progress(`nothing was changed: use --yes to ${what}`);
     return EXIT.failed;
   }
@@ -177,7 +177,7 @@ async function move(
 }
 
 /** @throws UsageError for an offset that the log does not have */
-function planWithin(found: GroupPartition, from: From) {
+function planWithin(found: GroupPartition, from: StartPoint) {
   try {
     return planDecision(found, from, Date.now());
   } catch (error) {

@@ -2,7 +2,7 @@ import { PROJECTS, type ProjectRecord } from '@playline/access-keys';
 import { describe, expect, it } from 'vitest';
 import { EXIT } from '../command.ts';
 import { createMemoryAccess, createMemorySources } from '../test/memory-sources.ts';
-import { runHere } from '../test/run-here.ts';
+import { runInProcess } from '../test/run-in-process.ts';
 import { createKeysCommand } from './keys.ts';
 import { createProjectsCommand } from './projects.ts';
 
@@ -20,10 +20,10 @@ function createOperator(answer?: string) {
     }),
   ];
   const run = async (...args: string[]) => {
-    const { code, results, progress } = await runHere(
+    const { code, results, progress } = await runInProcess(
       commands,
       args,
-      answer === undefined ? {} : { ask: async () => answer },
+      answer === undefined ? {} : { prompt: async () => answer },
     );
     const records: ProjectRecord[] = args.includes('--json') ? results.map((line) => JSON.parse(line)) : [];
     return { code, results, records, progress };

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { ChainApiAddress } from '../addresses.ts';
 import { EXIT } from '../command.ts';
-import { runHere } from '../test/run-here.ts';
+import { runInProcess } from '../test/run-in-process.ts';
 import { createReplicateCommand } from './replicate.ts';
 
 const STACK = { url: 'http://127.0.0.1:1', chains: [{ name: 'demo-chain', id: 'eip155:31337' }] };
@@ -21,7 +21,7 @@ async function runBeside(stack: ChainApiAddress | null, ...words: string[]) {
     folder: '/nowhere',
     stop: new AbortController().signal,
   });
-  return runHere([command], ['replicate', ...words]);
+  return runInProcess([command], ['replicate', ...words]);
 }
 
 describe('the arguments of replicate', () => {

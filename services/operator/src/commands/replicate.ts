@@ -103,7 +103,7 @@ export const createReplicateCommand =
       .addHelpText('after', HELP)
       .action((options) => copy(toJob(options, context), { context, terminal }));
 
-async function copy(job: Job, { context, terminal }: Surroundings): Promise<void> {
+async function copy(job: Job, { context, terminal }: CommandContext): Promise<void> {
   const startedAt = performance.now();
   const progress = createProgress(terminal);
   const seconds = () => (performance.now() - startedAt) / 1_000;
@@ -141,14 +141,14 @@ function toJob(options: Options, { folder, chainApi }: ReplicateContext): Job {
   };
 }
 
-interface Surroundings {
+interface CommandContext {
   readonly context: ReplicateContext;
   readonly terminal: Terminal;
 }
 
 function toSides(
   job: Job,
-  { context, terminal }: Surroundings,
+  { context, terminal }: CommandContext,
 ): Pick<ReplicateOptions, 'readHistory' | 'openTarget' | 'openState' | 'waitAtEnd'> {
   const onWait = (why: string, ms: number) =>
     terminal.progress(`${why}; retrying in ${(ms / 1_000).toFixed(1)} seconds`);

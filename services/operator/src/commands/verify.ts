@@ -82,7 +82,7 @@ async function verifyStores(context: VerifyContext, group: string, terminal: Ter
   });
 }
 
-interface VerifyOptions {
+interface VerifySources {
   readonly log: LogReader;
   readonly offsets: Pick<GroupOffsets, 'list'>;
   readonly query: QueryRows;
@@ -101,7 +101,7 @@ interface VerifyOptions {
 const BUCKET_OFFSETS = 65_536;
 
 /** Compares every topic of the event writer with its table. Only reads. @throws Error of a store */
-async function verify(options: VerifyOptions): Promise<VerifyReport> {
+async function verify(options: VerifySources): Promise<VerifyReport> {
   const { log, query, records, schemaOf, topicPrefix, group, onProgress } = options;
   await assertCommitted(options);
   const replaced = toReplacedLogs(await options.offsets.list(group));
@@ -146,7 +146,7 @@ const DECISIONS_STORED_MAX_MS = 30_000;
 const DECISIONS_POLL_MS = 200;
 
 /** Waits until the writer has committed the present end of the decisions, for half a minute at most. */
-async function awaitDecisionsStored({ log, topicPrefix, group }: VerifyOptions): Promise<void> {
+async function awaitDecisionsStored({ log, topicPrefix, group }: VerifySources): Promise<void> {
   const topic = topicPrefix + TOPICS.identityDecisions.name;
   const ends = await log.bounds(topic);
   const untilMs = performance.now() + DECISIONS_STORED_MAX_MS;
@@ -159,7 +159,7 @@ async function awaitDecisionsStored({ log, topicPrefix, group }: VerifyOptions):
 }
 
 /** A misspelt group has committed nothing, so nothing would be compared. @throws Error */
-async function assertCommitted({ log, topicPrefix, group }: VerifyOptions): Promise<void> {
+async function assertCommitted({ log, topicPrefix, group }: VerifySources): Promise<void> {
   let hasRecords = false;
   for (const { topic } of FLOWS) {
     if ((await log.committed(group, topicPrefix + topic)).size > 0) return;

@@ -15,8 +15,8 @@ import {
   tokenCodec,
 } from '@playline/contracts';
 import { NOTICE_STEP } from '@playline/stream';
-import type { Fate, Letter } from './letters.ts';
-import { toPlaceText } from './letters.ts';
+import type { DeadLetter, Outcome } from './dead-letters.ts';
+import { toPositionText } from './dead-letters.ts';
 
 /** Readers of the values of each topic, by its name without prefix. */
 const DECODERS: ReadonlyMap<string, (schema: string) => (body: Buffer) => unknown> = new Map<
@@ -42,17 +42,17 @@ const ROW_BYTES = 16;
 const DUMP_BYTES_MAX = 4_096;
 
 /** Everything in a letter, only shown on request, since it may be personal data. */
-export async function describeLetter(
-  letter: Letter,
-  fate: Fate | undefined,
+export async function describeDeadLetter(
+  letter: DeadLetter,
+  fate: Outcome | undefined,
   options: { schemaOf: SchemaSource; topicPrefix: string },
 ): Promise<string[]> {
-  const { place, original, record, step } = letter;
+  const { position: place, original, record, step } = letter;
   const headers = Object.entries(record.headers).map(([name, value]) => `  ${name}: ${toPrintable(String(value))}`);
   const settled = fate === undefined ? 'open' : `${fate.kind} ${new Date(fate.atMs).toISOString()} ${fate.note}`;
   const lines = [
-    `letter ${toPlaceText(place)}  ${settled.trim()}`,
-    step === NOTICE_STEP ? 'a notice, without an original record' : `from ${toPlaceText(original)}`,
+    `letter ${toPositionText(place)}  ${settled.trim()}`,
+    step === NOTICE_STEP ? 'a notice, without an original record' : `from ${toPositionText(original)}`,
     'headers',
     ...headers,
   ];
@@ -63,7 +63,7 @@ export async function describeLetter(
 }
 
 async function decode(
-  { original, record: { value } }: Letter,
+  { original, record: { value } }: DeadLetter,
   { schemaOf, topicPrefix }: { schemaOf: SchemaSource; topicPrefix: string },
 ): Promise<{ value: unknown } | { fault: string }> {
   const createReader = DECODERS.get(original.topic.slice(topicPrefix.length));

@@ -6,9 +6,9 @@ import { sendDeadLetters } from '@playline/stream';
 import { openAtomicPublisher, openLogReader } from '@playline/stream/kafka';
 import { messageRecordOf, until } from '@playline/testkit';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { settleLetters } from '../commands/dead-letters.ts';
+import { settleDeadLetters } from '../commands/dead-letters.ts';
 import { type LogFixture, openLogFixture } from '../test/log-fixture.ts';
-import { REPLAYED_FROM } from './letters.ts';
+import { REPLAYED_FROM } from './dead-letters.ts';
 
 const MESSAGES = TOPICS.messages.name;
 const CONSENTS = TOPICS.consents.name;
@@ -125,13 +125,13 @@ describe('letters of a topic', () => {
       },
     });
     const log = openLogReader({ brokers: fixture.brokers, clientId: 'test' });
-    const asleep = settleLetters({
+    const asleep = settleDeadLetters({
       log,
       publisher: sleeper,
       topics: [`${fixture.prefix}${topic}.dead`],
       isSelected: () => true,
-      fate: { kind: 'replayed', atMs: 0, note: '' },
-      lettersMax: 100,
+      outcome: { kind: 'replayed', atMs: 0, note: '' },
+      max: 100,
       onProgress: () => {},
       stop: new AbortController().signal,
     });

@@ -28,7 +28,7 @@ beforeAll(async () => {
   people = await openRedisPeople({ url: database.url, ...topics });
   await people.rebuild.mintEpoch();
   // A restarted store answers no question about consents before it was brought up to date.
-  const { run } = await people.consents.standing();
+  const { run } = await people.consents.syncState();
   await people.consents.markCurrent(run, new Map());
   const environment = own.environment;
   records = openErasureRecords({
@@ -98,7 +98,7 @@ describe('erasures, on the stores of a deployment', () => {
     await link(linked.names, T);
     const place = { partition: 0, offset: 1, loggedAtMs: T };
     const consent = { environmentId: ENVIRONMENT, identityKey: chose.keys[0]!, status: 'full', receivedAt: T } as const;
-    expect(await people.consents.apply({ ...consent, place })).toBe('applied');
+    expect(await people.consents.apply({ ...consent, position: place })).toBe('applied');
     const none = {
       'clickhouse.events': 0,
       'clickhouse.identity_links': 0,
@@ -158,7 +158,7 @@ describe('erasures, on the stores of a deployment', () => {
     const consent = {
       environmentId: ENVIRONMENT,
       status: 'full',
-      place: { partition: 0, offset: 7, loggedAtMs: T },
+      position: { partition: 0, offset: 7, loggedAtMs: T },
     } as const;
     await people.consents.apply({ ...consent, identityKey: keys[0]!, receivedAt: T });
     await people.consents.apply({ ...consent, identityKey: keys[1]!, receivedAt: T + 1 });

@@ -171,13 +171,13 @@ describe('operator erasures verify', () => {
   it('ends with 1 when a consent from before the cut-off is left, or the hash is of other keys', async () => {
     const { run, records, people } = await createOperator();
     const { id, keys } = await put(records, { receipt: {} });
-    const place = { partition: 0, offset: 1, loggedAtMs: T };
+    const position = { partition: 0, offset: 1, loggedAtMs: T };
     const consent = {
       environmentId: ENVIRONMENT,
       identityKey: keys[0]!,
       status: 'full',
       receivedAt: T,
-      place,
+      position,
     } as const;
     await people.consents.apply(consent);
     const { code, text } = await run('verify', id);

@@ -1,7 +1,7 @@
 import { toUuidText } from '@playline/contracts';
 import { type ErasureReceipt, stateOf } from '@playline/erasure';
 import { EXIT, type ExitCode } from '../command.ts';
-import { toTimeText } from '../identity/question.ts';
+import { toTimeText } from '../identity/context.ts';
 import type { ErasureWork } from './stores.ts';
 import { toAgeText, toLine, toLinesOf, toSpanText } from './times.ts';
 

@@ -13,7 +13,7 @@ export async function verify(work: ErasureWork): Promise<ExitCode> {
   // Checked first, so that a missing receipt is reported even when Redis is away.
   if ((await records.readReceipt(erasureId)) === null) return explainAbsence(work);
   const verification = await withPeople(context, (people) =>
-    withRows(context, (rows) => verifyReceipt({ records, rows, people, wallClockMs, isDiskLookedAt: true }, erasureId)),
+    withRows(context, (rows) => verifyReceipt({ records, rows, people, wallClockMs, checkDisk: true }, erasureId)),
   );
   if (verification === null) return explainAbsence(work);
   const isWhole = isVerified(verification);
@@ -23,7 +23,7 @@ export async function verify(work: ErasureWork): Promise<ExitCode> {
 }
 
 function toLines(verification: Verification, isWhole: boolean): string[] {
-  const { receipt, identities, left, onDisk } = verification;
+  const { receipt, identities, remaining: left, onDisk } = verification;
   const width = Object.keys(left)
     .map((place) => place.length)
     .reduce((most, each) => Math.max(most, each), Number.NEGATIVE_INFINITY);
@@ -55,7 +55,7 @@ function hashSentenceOf({ hash, receipt, identities, laterErasures }: Verificati
   return `cannot be checked: ${receipt.closureCount - identities} keys are not known any more; ${why}`;
 }
 
-function reasonOf({ hash, left, onDisk, receipt, laterErasures }: Verification): string {
+function reasonOf({ hash, remaining: left, onDisk, receipt, laterErasures }: Verification): string {
   const isAny = (counts: Readonly<Record<string, number>>) => Object.values(counts).some((count) => count > 0);
   if (isAny(left))
     return 'something is left that is not later than the cut-off; npm run erasures -- scrub deletes them';
@@ -67,7 +67,7 @@ function reasonOf({ hash, left, onDisk, receipt, laterErasures }: Verification):
   return `not everybody could be looked for${look}`;
 }
 
-function toJson({ receipt, identities, hash, laterErasures, left, onDisk }: Verification): object {
+function toJson({ receipt, identities, hash, laterErasures, remaining: left, onDisk }: Verification): object {
   const { erasureId, environmentId, closureCount } = receipt;
   return {
     erasureId: toUuidText(erasureId),

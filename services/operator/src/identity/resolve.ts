@@ -1,5 +1,5 @@
 import * as people from '@playline/people';
-import { type Household, keysOf, type Person } from '@playline/people';
+import { keysOf, type Person, type PersonMembers } from '@playline/people';
 import { type Terminal, UnreachableError } from '../command.ts';
 import { toPrintable } from '../dead-letters/contents.ts';
 import { withPeople } from '../rebuild/with-stores.ts';
@@ -7,10 +7,10 @@ import {
   awaitTables,
   createOpenKeyer,
   type JsonOptions,
-  printSentence,
-  type QuestionContext,
+  printSummary,
+  type QueryContext,
   toTimeText,
-} from './question.ts';
+} from './context.ts';
 import { type Subject, type SubjectOptions, subjectOf } from './subject.ts';
 import type { StoredPerson } from './tables.ts';
 
@@ -19,7 +19,7 @@ const QUERY_SECONDS = 30;
 
 /** `identity resolve`: the person of an identity, in Redis and in the tables. */
 export async function resolve(
-  context: QuestionContext,
+  context: QueryContext,
   options: SubjectOptions & JsonOptions,
   terminal: Terminal,
 ): Promise<void> {
@@ -32,14 +32,14 @@ export async function resolve(
     const { environmentId, key } = subject;
     const isKnown =
       person.isLinked || stored !== null || (await tables.rawIdsOf(environmentId, [key], QUERY_SECONDS)).size > 0;
-    const answer = toAnswer(subject, { ...person, isKnown }, stored);
-    const isEmpty = !isKnown && !(await tables.knows(environmentId));
+    const answer = toResolved(subject, { ...person, isKnown }, stored);
+    const isEmpty = !isKnown && !(await tables.hasEvents(environmentId));
     const lines = [...toLines(answer), ...(isEmpty ? [`There is no event of ${environmentId} at all.`] : [])];
     for (const line of options.json === true ? [JSON.stringify(answer)] : lines) terminal.result(line);
   });
 }
 
-interface ResolveAnswer {
+interface ResolvedIdentity {
   readonly environmentId: string;
   readonly identityKey: string;
   readonly kind: string | null;
@@ -53,9 +53,9 @@ interface ResolveAnswer {
   readonly says: string;
 }
 
-type KnownPerson = Person & Pick<ResolveAnswer, 'isKnown'>;
+type KnownPerson = Person & Pick<ResolvedIdentity, 'isKnown'>;
 
-function toAnswer(subject: Subject, found: KnownPerson, stored: StoredPerson | null): ResolveAnswer {
+function toResolved(subject: Subject, found: KnownPerson, stored: StoredPerson | null): ResolvedIdentity {
   const { personKey, isLinked, isKnown } = found;
   const person = personKey.toString('hex');
   const agrees = isLinked ? stored?.personKey === person : stored === null;
@@ -81,7 +81,7 @@ function sentenceOf({
   isKnown,
   stored,
   agrees,
-}: Pick<ResolveAnswer, 'isLinked' | 'isKnown' | 'stored' | 'agrees'>): string {
+}: Pick<ResolvedIdentity, 'isLinked' | 'isKnown' | 'stored' | 'agrees'>): string {
   if (!isKnown)
     return (
       'No person has this id: nobody has linked it, and no event carries it. With its first event it is a person of its own, ' +
@@ -96,7 +96,7 @@ function sentenceOf({
   );
 }
 
-function toLines({ environmentId, identityKey, kind, personKey, stored, agrees, says }: ResolveAnswer): string[] {
+function toLines({ environmentId, identityKey, kind, personKey, stored, agrees, says }: ResolvedIdentity): string[] {
   const tables = stored === null ? 'no row' : `${stored.personKey}  linked ${toTimeText(stored.linkedAt)}`;
   return [
     `identity  ${identityKey}  ${kind === null ? '' : `${kind}, `}${environmentId}`,
@@ -119,7 +119,7 @@ interface MemberLine {
 
 /** `identity members`: all identities of a person; with `--raw` also the ids that clients sent. */
 export async function members(
-  context: QuestionContext,
+  context: QueryContext,
   options: SubjectOptions & JsonOptions & { readonly raw?: boolean | undefined; readonly querySeconds: number },
   terminal: Terminal,
 ): Promise<void> {
@@ -132,11 +132,11 @@ export async function members(
       ids === null ? line : { ...line, id: ids.get(line.key) ?? null },
     );
     for (const line of found) terminal.result(options.json === true ? JSON.stringify(line) : toLine(line));
-    if (!household.isLinked) printSentence(terminal, options, 'Nobody has linked it: it is a person of its own.');
+    if (!household.isLinked) printSummary(terminal, options, 'Nobody has linked it: it is a person of its own.');
   });
 }
 
-function toMemberLines({ key, kind }: Subject, { personKey, members: linked }: Household): MemberLine[] {
+function toMemberLines({ key, kind }: Subject, { personKey, members: linked }: PersonMembers): MemberLine[] {
   const person = { personKey: personKey.toString('hex') };
   if (linked.length === 0) return [{ key: key.toString('hex'), kind, linkedAt: null, ...person }];
   return linked.map((member) => ({
@@ -162,7 +162,7 @@ const NO_EPOCH =
   'rebuild puts back what it held; a new deployment is set up by npm run identity -- init';
 
 /** Turns an incomplete graph into an UnreachableError with advice. */
-function askWhole<T>(answer: Promise<T>): Promise<T> {
+function requireCompleteGraph<T>(answer: Promise<T>): Promise<T> {
   return answer.catch((fault: unknown) => {
     throw fault instanceof people.MissingEpochFault ? new UnreachableError(NO_EPOCH) : fault;
   });
@@ -170,8 +170,8 @@ function askWhole<T>(answer: Promise<T>): Promise<T> {
 
 /** @throws UnreachableError when the graph is incomplete */
 const readPerson = (source: people.PersonSource, subject: Subject): Promise<people.Person> =>
-  askWhole(people.readPerson(source, subject));
+  requireCompleteGraph(people.readPerson(source, subject));
 
 /** @throws UnreachableError when the graph is incomplete */
-export const readHousehold = (source: people.PersonSource, subject: Subject): Promise<people.Household> =>
-  askWhole(people.readHousehold(source, subject));
+export const readHousehold = (source: people.PersonSource, subject: Subject): Promise<people.PersonMembers> =>
+  requireCompleteGraph(people.readPersonMembers(source, subject));

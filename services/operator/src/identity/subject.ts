@@ -3,7 +3,7 @@ import { FIRST_PROJECT } from '@playline/access-keys';
 import { IDENTITY_KEY_BYTES, IDENTITY_KINDS, type IdentityKind, ZERO_KEY } from '@playline/contracts';
 import type { IdentityKeyer } from '@playline/people';
 import { command, UsageError } from '../command.ts';
-import { type EnvironmentOptions, projectOf, toEnvironmentId } from '../keys/words.ts';
+import { type EnvironmentOptions, projectOf, toEnvironmentId } from '../keys/subcommands.ts';
 
 /** The identity that a query is about. */
 export interface Subject {
@@ -75,7 +75,7 @@ export function environmentOf(options: EnvironmentOptions): string {
   throw new UsageError('--environment: expected production, development, or an id such as demo-production');
 }
 
-interface Naming {
+interface IdentitySource {
   /** Prefix of the option names. */
   readonly before: '' | 'other-';
   readonly environmentId: string;
@@ -84,7 +84,7 @@ interface Naming {
 
 function identityOf(
   { kind, id, key }: IdentityOptions,
-  { before, environmentId, openKeyer }: Naming,
+  { before, environmentId, openKeyer }: IdentitySource,
 ): Pick<Subject, 'key' | 'kind'> {
   const ways = `--${before}kind and --${before}id, or --${before}key`;
   if (key !== undefined) {
@@ -97,7 +97,7 @@ function identityOf(
   return { key: openKeyer()(environmentId, known, id), kind: known };
 }
 
-function parseKey(given: string, before: Naming['before']): Buffer {
+function parseKey(given: string, before: IdentitySource['before']): Buffer {
   const key = KEY.test(given) ? Buffer.from(given, 'hex') : null;
   if (key === null || key.equals(ZERO_KEY))
     throw new UsageError(`--${before}key: expected the ${2 * IDENTITY_KEY_BYTES} hexadecimal digits of an identity`);

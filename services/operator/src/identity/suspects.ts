@@ -1,9 +1,9 @@
 import { randomBytes } from 'node:crypto';
 import { MissingEpochFault, RULING_REASONS, type Ruling, type Suspect, toRulingFact } from '@playline/people';
 import { EXIT, type ExitCode, isConfirmed, type Terminal, UnreachableError } from '../command.ts';
-import type { EnvironmentOptions } from '../keys/words.ts';
+import type { EnvironmentOptions } from '../keys/subcommands.ts';
 import { withPeople } from '../rebuild/with-stores.ts';
-import { awaitTables, createOpenKeyer, type JsonOptions, toTimeText } from './question.ts';
+import { awaitTables, createOpenKeyer, type JsonOptions, toTimeText } from './context.ts';
 import { environmentOf, type Subject, type SubjectOptions, subjectOf } from './subject.ts';
 import type { UnlinkContext, WriteOptions } from './unlink.ts';
 
@@ -73,9 +73,9 @@ async function rule(context: UnlinkContext, { subject, verdict, waitMs, querySec
     const tables = await awaitTables(context);
     const rows = await tables.linksOf(environmentId, { keys: [key] }, { limit: REPUBLISHED_MAX, querySeconds });
     const refused = rows.filter(
-      ({ reason, place }) => reason === 'suspect' && place.generation === decision.generation,
+      ({ reason, position: place }) => reason === 'suspect' && place.generation === decision.generation,
     );
-    return await log.publishAgain(refused.map(({ place }) => place));
+    return await log.publishAgain(refused.map(({ position: place }) => place));
   } finally {
     await log.close();
   }

@@ -17,7 +17,7 @@ export interface Side {
 }
 
 /** Place of a link fact in its topic, and the step of it that was decided. */
-export interface FactPlace {
+export interface FactPosition {
   readonly generation: number;
   readonly partition: number;
   readonly offset: number;
@@ -36,11 +36,11 @@ export interface LinkRow {
   readonly movedCount: number;
   readonly messageId: string;
   readonly traceId: string;
-  readonly place: FactPlace;
+  readonly position: FactPosition;
 }
 
 /** The side of an identity in an unlink; its key is hexadecimal. */
-export interface SplitRow extends Pick<FactPlace, 'generation' | 'offset'> {
+export interface SplitRow extends Pick<FactPosition, 'generation' | 'offset'> {
   readonly key: string;
   readonly side: string;
 }
@@ -60,11 +60,11 @@ export interface LinkFilter {
 
 /** Queries about identities in the tables. */
 export interface IdentityTables {
-  answers(): Promise<boolean>;
+  isReachable(): Promise<boolean>;
   /** Null without a row. */
   personOf(subject: Subject): Promise<StoredPerson | null>;
   /** Whether the environment has any event. */
-  knows(environmentId: string): Promise<boolean>;
+  hasEvents(environmentId: string): Promise<boolean>;
   /** The newest rows, in the order of the log. Reads every decision of the environment. */
   linksOf(environmentId: string, filter: LinkFilter, bounds: Bounds): Promise<LinkRow[]>;
   /** For each two linked keys, the row that joined them, and one row that found them already joined. */
@@ -78,7 +78,7 @@ export interface IdentityTables {
 /** Environment ids contain no characters that SQL text must escape. */
 export function createIdentityTables(query: QueryRows): IdentityTables {
   return {
-    answers: async () => (await readRows(query('SELECT 1'))).length === 1,
+    isReachable: async () => (await readRows(query('SELECT 1'))).length === 1,
     async personOf({ environmentId, key }) {
       const [row] = await readRows(
         query(`SELECT lower(hex(person_key)), toUnixTimestamp64Milli(linked_at) FROM identity_overrides FINAL
@@ -86,7 +86,7 @@ export function createIdentityTables(query: QueryRows): IdentityTables {
       );
       return row === undefined ? null : { personKey: String(row[0]), linkedAt: Number(row[1]) };
     },
-    knows: async (environmentId) =>
+    hasEvents: async (environmentId) =>
       (await readRows(query(`SELECT 1 FROM events WHERE environment_id = '${environmentId}' LIMIT 1`))).length > 0,
     // A decision that was published twice has the same sides, so rows of others can be filtered before FINAL.
     async linksOf(environmentId, filter, { limit, querySeconds }) {
@@ -94,7 +94,7 @@ export function createIdentityTables(query: QueryRows): IdentityTables {
         PREWHERE environment_id = '${environmentId}' AND (${toCondition(filter)})
         ORDER BY link_generation DESC, link_offset DESC, step DESC, link_partition DESC
         LIMIT ${limit} SETTINGS max_execution_time = ${querySeconds}`);
-      return (await readInTime(rows, querySeconds)).map(toLinkRow).reverse();
+      return (await readWithinLimit(rows, querySeconds)).map(toLinkRow).reverse();
     },
     // After a rebuild the last decisions before it may be stored as "already joined", although they joined.
     async joinsOf(environmentId, keys, querySeconds) {
@@ -104,14 +104,14 @@ export function createIdentityTables(query: QueryRows): IdentityTables {
         WHERE outcome IN ('linked', 'unchanged') AND link != 'unlink'
         ORDER BY outcome = 'linked' DESC, link_generation DESC, link_offset DESC, step DESC
         LIMIT 1 BY a_key, b_key, outcome LIMIT ${JOINS_MAX} SETTINGS max_execution_time = ${querySeconds}`);
-      return (await readInTime(rows, querySeconds)).map(toLinkRow);
+      return (await readWithinLimit(rows, querySeconds)).map(toLinkRow);
     },
     async sidesOf(environmentId, keys, querySeconds) {
       const rows = query(`SELECT lower(hex(identity_key)), side, link_generation, toString(link_offset)
         FROM identity_unlinks FINAL
         WHERE environment_id = '${environmentId}' AND identity_key IN (${toList(keys)}) AND side != 'none'
         SETTINGS max_execution_time = ${querySeconds}`);
-      return (await readInTime(rows, querySeconds)).map(([key, side, generation, offset]) => ({
+      return (await readWithinLimit(rows, querySeconds)).map(([key, side, generation, offset]) => ({
         key: String(key),
         side: String(side),
         generation: Number(generation),
@@ -119,7 +119,7 @@ export function createIdentityTables(query: QueryRows): IdentityTables {
       }));
     },
     async rawIdsOf(environmentId, keys, querySeconds) {
-      const rows = await readInTime(query(rawIdsSql(environmentId, keys, querySeconds)), querySeconds);
+      const rows = await readWithinLimit(query(rawIdsSql(environmentId, keys, querySeconds)), querySeconds);
       return new Map(rows.map(([key, id]) => [String(key), Buffer.from(String(id), 'hex').toString()]));
     },
   };
@@ -131,7 +131,7 @@ const toList = (keys: readonly Buffer[]) => keys.map(toSql).join();
 /** ClickHouse codes of a query that took longer than its limit, or is expected to. */
 const TOO_LONG: readonly unknown[] = ['159', '160'];
 
-async function readInTime(rows: AsyncIterable<readonly unknown[]>, seconds: number) {
+async function readWithinLimit(rows: AsyncIterable<readonly unknown[]>, seconds: number) {
   try {
     return await readRows(rows);
   } catch (fault) {
@@ -170,7 +170,7 @@ function toLinkRow(row: readonly unknown[]): LinkRow {
     movedCount: Number(movedCount),
     messageId: String(messageId),
     traceId: String(traceId),
-    place: { generation: generation!, partition: partition!, offset: offset!, step: step! },
+    position: { generation: generation!, partition: partition!, offset: offset!, step: step! },
   };
 }
 

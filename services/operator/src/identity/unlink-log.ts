@@ -53,7 +53,7 @@ export async function openUnlinkLog(source: UnlinkLogSource): Promise<UnlinkLog>
       awaitWritable({ producer, schemas }, linkTopic, identityLinkCodec.schema),
       awaitLog(log),
     ]);
-    const look = await createLook(source, decisionTopic);
+    const look = await createDecisionReader(source, decisionTopic);
     return {
       close,
       async publish(fact) {
@@ -93,7 +93,7 @@ export async function openUnlinkLog(source: UnlinkLogSource): Promise<UnlinkLog>
 }
 
 /** Creates the function that returns the decisions added since its last call. */
-async function createLook({ log, schemas }: UnlinkLogSource, topic: string) {
+async function createDecisionReader({ log, schemas }: UnlinkLogSource, topic: string) {
   const next = new Map((await log.bounds(topic)).map(({ partition, end }) => [partition, end]));
   const readValue = createRecordReader({
     schemaOf: schemas.schemaOf,

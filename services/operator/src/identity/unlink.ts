@@ -1,24 +1,24 @@
 import { randomBytes } from 'node:crypto';
-import { decisionWords, type IdentityDecisionRecord } from '@playline/contracts';
+import { decisionTextOf, type IdentityDecisionRecord } from '@playline/contracts';
 import {
-  type Household,
   type IdentityKeyer,
   type Member,
-  NO_PARTING,
-  type Parting,
+  type PersonMembers,
+  type PersonSplit,
   refusalText,
-  toParting,
+  SPLIT_BLOCKERS,
+  splitPerson,
   toUnlinkFact,
 } from '@playline/people';
 import { EXIT, type ExitCode, isConfirmed, type Terminal, UnreachableError, UsageError } from '../command.ts';
-import type { EnvironmentOptions } from '../keys/words.ts';
+import type { EnvironmentOptions } from '../keys/subcommands.ts';
 import { withPeople } from '../rebuild/with-stores.ts';
-import { createOpenKeyer, type JsonOptions, type QuestionContext, toTimeText } from './question.ts';
+import { createOpenKeyer, type JsonOptions, type QueryContext, toTimeText } from './context.ts';
 import { readHousehold } from './resolve.ts';
 import { type Subject, subjectOf } from './subject.ts';
 import type { UnlinkLog } from './unlink-log.ts';
 
-export interface UnlinkContext extends QuestionContext {
+export interface UnlinkContext extends QueryContext {
   /** @throws UnreachableError when log or registry do not answer */
   readonly openUnlinkLog: () => Promise<UnlinkLog>;
 }
@@ -37,7 +37,7 @@ interface SubjectsOptions extends EnvironmentOptions {
 }
 
 /** Who leaves and who stays, in which environment. */
-interface PlacedParting extends Parting {
+interface EnvironmentParting extends PersonSplit {
   readonly environmentId: string;
 }
 
@@ -81,13 +81,15 @@ function subjectsOf(options: SubjectsOptions, openKeyer: () => IdentityKeyer): [
 }
 
 /** The split, or a sentence that says why nothing can be split. */
-function partingOf(subjects: readonly [Subject, ...Subject[]], household: Household): PlacedParting | string {
+function partingOf(subjects: readonly [Subject, ...Subject[]], household: PersonMembers): EnvironmentParting | string {
   const keys = subjects.map(({ key }) => key);
-  const parting = toParting(keys, household);
-  return typeof parting === 'string' ? NO_PARTING[parting] : { ...parting, environmentId: subjects[0].environmentId };
+  const parting = splitPerson(keys, household);
+  return typeof parting === 'string'
+    ? SPLIT_BLOCKERS[parting]
+    : { ...parting, environmentId: subjects[0].environmentId };
 }
 
-function toPlanLines({ personKey, gone, stayed }: Parting): string[] {
+function toPlanLines({ personKey, leaving: gone, staying: stayed }: PersonSplit): string[] {
   const toLines = (members: readonly Member[], verb: string) =>
     members.map(
       ({ key, kind, linkedAt }) =>
@@ -96,7 +98,7 @@ function toPlanLines({ personKey, gone, stayed }: Parting): string[] {
   return [`person ${personKey.toString('hex')}`, ...toLines(gone, 'leaves'), ...toLines(stayed, 'stays ')];
 }
 
-function toWarning({ gone, stayed }: Parting): string {
+function toWarning({ leaving: gone, staying: stayed }: PersonSplit): string {
   const identities = gone.length === 1 ? '1 identity leaves' : `${gone.length} identities leave`;
   return (
     `${identities} the person and will be one of their own, ${stayed.length} stay. Messages up to now do not join the ` +
@@ -107,14 +109,14 @@ function toWarning({ gone, stayed }: Parting): string {
 /** @throws UnreachableError when there is no decision in time */
 async function requestUnlink(
   context: UnlinkContext,
-  parting: PlacedParting,
+  parting: EnvironmentParting,
   waitMs: number,
 ): Promise<IdentityDecisionRecord> {
   const log = await context.openUnlinkLog();
   try {
     const messageId = randomBytes(16);
     const traceId = randomBytes(16).toString('hex');
-    const { environmentId, gone } = parting;
+    const { environmentId, leaving: gone } = parting;
     const named = gone.map(({ key, kind }) => ({ key, kind }));
     await log.publish(toUnlinkFact({ environmentId, messageId, traceId, receivedAt: Date.now(), unlink: named }));
     const decision = await log.awaitDecision(messageId, waitMs);
@@ -131,7 +133,7 @@ async function requestUnlink(
 
 function report(decision: IdentityDecisionRecord, options: JsonOptions, terminal: Terminal): ExitCode {
   const { unlink: stays, root, moved, reason } = decision;
-  const { outcome } = decisionWords(decision);
+  const { outcome } = decisionTextOf(decision);
   const hex = (key: Buffer) => key.toString('hex');
   const place = `${decision.generation}/${decision.partition}/${decision.offset}`;
   if (options.json === true)

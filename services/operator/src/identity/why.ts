@@ -1,14 +1,14 @@
-import { type Household, keysOf, wordsOfLink } from '@playline/people';
+import { describeLink, keysOf, type PersonMembers } from '@playline/people';
 import type { Terminal } from '../command.ts';
 import { withPeople } from '../rebuild/with-stores.ts';
 import {
   awaitTables,
   createOpenKeyer,
   type JsonOptions,
-  printSentence,
-  type QuestionContext,
+  printSummary,
+  type QueryContext,
   toTimeText,
-} from './question.ts';
+} from './context.ts';
 import { readHousehold } from './resolve.ts';
 import { type OtherOptions, otherOf, type Subject, type SubjectOptions, subjectOf } from './subject.ts';
 import type { Bounds, IdentityTables, LinkRow, Side, SplitRow } from './tables.ts';
@@ -16,7 +16,7 @@ import type { Bounds, IdentityTables, LinkRow, Side, SplitRow } from './tables.t
 /** Maximum of `--limit`. */
 export const LINKS_MAX = 10_000;
 
-interface Found {
+interface FoundLinks {
   /** In the order of the log. */
   readonly rows: readonly LinkRow[];
   readonly sentence: string;
@@ -24,7 +24,7 @@ interface Found {
 
 /** `identity why`: the messages that requested links of a person, or between two identities, and their outcomes. */
 export async function why(
-  context: QuestionContext,
+  context: QueryContext,
   options: SubjectOptions & OtherOptions & JsonOptions & Bounds,
   terminal: Terminal,
 ): Promise<void> {
@@ -43,19 +43,19 @@ export async function why(
     const asked = [subject, other].flatMap((one) => (one === null ? [] : [one.key.toString('hex')]));
     for (const row of rows)
       for (const line of options.json === true ? [toLinkJson(row)] : toLinkLines(row, asked)) terminal.result(line);
-    printSentence(terminal, options, sentence);
+    printSummary(terminal, options, sentence);
   });
 }
 
-interface Question {
+interface LinkQuery {
   readonly tables: IdentityTables;
   readonly bounds: Bounds;
   readonly subject: Subject;
-  readonly household: Household;
+  readonly household: PersonMembers;
 }
 
 /** All links requested for any identity of the person. */
-async function findLinks({ tables, bounds, subject, household }: Question): Promise<Found> {
+async function findLinks({ tables, bounds, subject, household }: LinkQuery): Promise<FoundLinks> {
   const { rows, more } = await readNewest(tables, subject.environmentId, {
     filter: { keys: keysOf(household) },
     bounds,
@@ -78,13 +78,13 @@ async function readNewest(
   return { rows: rows.slice(1), more: `; older ones were left out (--limit, ${LINKS_MAX} at most)` };
 }
 
-interface BetweenQuestion extends Question {
+interface BetweenQuery extends LinkQuery {
   readonly other: Subject;
-  readonly otherHousehold: Household;
+  readonly otherHousehold: PersonMembers;
 }
 
 /** For one person: the chain of links between the two. For two persons: the requested links between them. */
-async function findBetween(question: BetweenQuestion): Promise<Found> {
+async function findBetween(question: BetweenQuery): Promise<FoundLinks> {
   const { tables, bounds, subject, household, other, otherHousehold } = question;
   const { environmentId } = subject;
   if (!household.personKey.equals(otherHousehold.personKey)) {
@@ -105,11 +105,11 @@ async function findBetween(question: BetweenQuestion): Promise<Found> {
 
 /** A row as lines for people. */
 function toLinkLines(row: LinkRow, asked: readonly string[]): string[] {
-  const { receivedAt, link, outcome, messageId, traceId, place } = row;
+  const { receivedAt, link, outcome, messageId, traceId, position: place } = row;
   const toSide = ({ kind, key }: Side) => `  ${kind.padEnd(9)}  ${key}${asked.includes(key) ? '  <- asked for' : ''}`;
   const { generation, partition, offset, step } = place;
   return [
-    `${toTimeText(receivedAt)}  ${link}  ${outcome}: ${wordsOfLink(row)}`,
+    `${toTimeText(receivedAt)}  ${link}  ${outcome}: ${describeLink(row)}`,
     toSide(row.a),
     toSide(row.b),
     `  message ${messageId}  trace ${traceId}  fact ${generation}/${partition}/${offset} step ${step}`,
@@ -118,7 +118,7 @@ function toLinkLines(row: LinkRow, asked: readonly string[]): string[] {
 
 /** A row as one JSON line. */
 function toLinkJson(row: LinkRow): string {
-  return JSON.stringify({ ...row, says: wordsOfLink(row) });
+  return JSON.stringify({ ...row, says: describeLink(row) });
 }
 
 /**
@@ -127,14 +127,14 @@ function toLinkJson(row: LinkRow): string {
  */
 export function findChain(rows: readonly LinkRow[], from: string, to: string): LinkRow[] | null {
   const joined = rows.filter(({ outcome }) => outcome === 'linked');
-  return findWay(joined, from, to) ?? findWay(rows, from, to);
+  return findPath(joined, from, to) ?? findPath(rows, from, to);
 }
 
 /** Links without those that a later unlink has undone by separating their two identities. */
 function withoutUndone(rows: readonly LinkRow[], sides: readonly SplitRow[]): LinkRow[] {
   const sidesOf = new Map<string, SplitRow[]>();
   for (const side of sides) sidesOf.set(side.key, [...(sidesOf.get(side.key) ?? []), side]);
-  const isLater = (one: SplitRow, { place }: LinkRow) =>
+  const isLater = (one: SplitRow, { position: place }: LinkRow) =>
     one.generation > place.generation || (one.generation === place.generation && one.offset > place.offset);
   const isParted = (row: LinkRow) =>
     (sidesOf.get(row.a.key) ?? []).some(
@@ -147,7 +147,7 @@ function withoutUndone(rows: readonly LinkRow[], sides: readonly SplitRow[]): Li
   return rows.filter((row) => !isParted(row));
 }
 
-function findWay(rows: readonly LinkRow[], from: string, to: string): LinkRow[] | null {
+function findPath(rows: readonly LinkRow[], from: string, to: string): LinkRow[] | null {
   const linksAt = new Map<string, LinkRow[]>();
   for (const row of rows) for (const { key } of [row.a, row.b]) linksAt.set(key, [...(linksAt.get(key) ?? []), row]);
   const cameBy = new Map<string, { row: LinkRow; before: string } | null>([[from, null]]);

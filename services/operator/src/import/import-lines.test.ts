@@ -48,7 +48,7 @@ class World {
       lines: async function* (): AsyncGenerator<Line> {
         for (const [index, value] of values.entries()) yield { number: index + 1, value, fault: null };
       },
-      readStanding: async (rows) => {
+      readStored: async (rows) => {
         const standing = World.fold(this.log.slice(0, this.stored));
         return new Map(rows.flatMap(({ id }) => (standing.has(id) ? [[id, standing.get(id)!] as const] : [])));
       },

@@ -10,7 +10,7 @@ export interface ImportOptions<R, Row extends ImportedRow> {
   /** Returns the same lines each time. */
   readonly lines: () => AsyncIterable<Line>;
   /** Last versions in the tables of the things that these rows are about, by name. */
-  readonly readStanding: (rows: readonly Row[]) => Promise<ReadonlyMap<string, Row>>;
+  readonly readStored: (rows: readonly Row[]) => Promise<ReadonlyMap<string, Row>>;
   /** Versions in the log that the tables may lack, in order, by name. */
   readonly tail: ReadonlyMap<string, readonly Row[]>;
   /** Resolves when the log has all of them, in this order. */
@@ -83,7 +83,7 @@ interface ReadLine<R, Row> {
 }
 
 async function planLines<R, Row extends ImportedRow>(options: ImportOptions<R, Row>, result: Imported) {
-  const { subject, readStanding, stop, onProgress } = options;
+  const { subject, readStored: readStanding, stop, onProgress } = options;
   const plan = new Map<string, Planned>();
   const refuse = (number: number, faults: readonly string[]) => {
     result.refused++;
@@ -95,7 +95,7 @@ async function planLines<R, Row extends ImportedRow>(options: ImportOptions<R, R
     const stored = await readStanding(read.map(({ row }) => row));
     for (const { number, row } of read) {
       const name = subject.nameOf(row);
-      const standing = findStanding(stored.get(name), name, options);
+      const standing = findCurrent(stored.get(name), name, options);
       const constants = subject.constantsOf(row);
       const before = plan.get(name)?.constants ?? (standing === undefined ? null : subject.constantsOf(standing));
       const forbidden = findForbidden(before, constants);
@@ -129,7 +129,7 @@ function readLine<R, Row extends ImportedRow>(
 }
 
 /** The current version once the writer has written the whole log: it refuses changes of a constant. */
-function findStanding<R, Row extends ImportedRow>(
+function findCurrent<R, Row extends ImportedRow>(
   stored: Row | undefined,
   name: string,
   { tail, subject }: ImportOptions<R, Row>,

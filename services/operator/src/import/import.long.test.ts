@@ -111,7 +111,7 @@ describe('an import of activities', () => {
       expect((await run(ACTIVITIES, lines)).json).toMatchObject({ published: 1_200 });
       const { record } = (await activities())[0]!;
       // A tick and an unreadable record follow them, as in any log.
-      await log.producer.sendPlaced({
+      await log.producer.sendForOffset({
         topic: record.topic,
         partition: record.partition,
         key: null,

@@ -39,25 +39,22 @@ export interface ImportSubject<R, Row extends ImportedRow> {
   /** Members that updates must not change; null: all may change. */
   constantsOf(row: Row): ActivityConstants | null;
   /** Last versions in the tables of the things that these rows are about, by name. @throws StoreFault */
-  readStanding(
-    store: Pick<ChainStore, 'readActivities' | 'readToken'>,
-    rows: readonly Row[],
-  ): Promise<Map<string, Row>>;
+  readStored(store: Pick<ChainStore, 'readActivities' | 'readToken'>, rows: readonly Row[]): Promise<Map<string, Row>>;
 }
 
 /** A row without a place in the log yet. */
-const NOWHERE: LoggedVersion = { updatedAt: 0, partition: 0, offset: 0, loggedAtMs: 0 };
+const NOT_LOGGED: LoggedVersion = { updatedAt: 0, partition: 0, offset: 0, loggedAtMs: 0 };
 
 /** An activity's name is its id: the writer treats the same id on any chain as an update. */
 export const ACTIVITIES: ImportSubject<ActivityRecord, ActivityRow> = {
   topic: TOPICS.activities,
   codec: activityCodec,
   createParse: createParseActivity,
-  toRow: (record) => toActivityRow(record, NOWHERE),
+  toRow: (record) => toActivityRow(record, NOT_LOGGED),
   nameOf: ({ id }) => id,
   keyOf: ({ chain }) => Buffer.from(chain),
   constantsOf: ({ chain, type, contractAddress, indexedAt }) => ({ chain, type, contractAddress, indexedAt }),
-  async readStanding(store, rows) {
+  async readStored(store, rows) {
     const found = await store.readActivities([...new Set(rows.map(({ id }) => id))]);
     return new Map(found.map((row) => [row.id, row]));
   },
@@ -67,11 +64,11 @@ export const TOKENS: ImportSubject<TokenRecord, TokenRow> = {
   topic: TOPICS.tokens,
   codec: tokenCodec,
   createParse: createParseToken,
-  toRow: (record) => toTokenRow(record, NOWHERE),
+  toRow: (record) => toTokenRow(record, NOT_LOGGED),
   nameOf: ({ chain, contractAddress }) => `${chain} ${contractAddress}`,
   keyOf: ({ chain, contractAddress }) => Buffer.from(`${chain} ${contractAddress}`),
   constantsOf: () => null,
-  async readStanding(store, rows) {
+  async readStored(store, rows) {
     const named = new Map(rows.map((row) => [TOKENS.nameOf(row), row]));
     const found = await Promise.all(
       [...named].map(async ([name, { chain, contractAddress }]) => {

@@ -22,7 +22,7 @@ export async function readUse(
 }
 
 /** The use of a key as text of a `list` line. */
-export function toUseWords({ lastUsedAt, usesOfHour, refusalsOfHour }: KeyUse): string {
+export function toUseText({ lastUsedAt, usesOfHour, refusalsOfHour }: KeyUse): string {
   if (lastUsedAt === null) return 'not seen in use';
   return `last used ${new Date(lastUsedAt).toISOString()}, ${usesOfHour} uses and ${refusalsOfHour} refusals in the last hour`;
 }

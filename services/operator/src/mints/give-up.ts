@@ -16,10 +16,10 @@ import {
 import type { MintCollection, MintState } from '@playline/mints';
 import { type AtomicPublisher, isTakenOver, type LogReader, type Producer } from '@playline/stream';
 import { awaitWritable, type Schemas } from '../await-schema.ts';
-import { type ChangedLogSources, readDecidedBounds, withChangedLog } from '../changed-log.ts';
 import { EXIT, type ExitCode, isConfirmed, type Terminal, unconfirmed } from '../command.ts';
+import { readCommittedBounds, type WritableLogSources, withWritableLog } from '../writable-log.ts';
 
-export interface GiveUpParts extends ChangedLogSources {
+export interface GiveUpParts extends WritableLogSources {
   /** Resolves when the entry is in the audit log. */
   readonly audit: (entry: AuditEntry) => Promise<void>;
   readonly author: Author;
@@ -35,7 +35,7 @@ export interface GiveUpOrder extends SignerName {
 }
 
 /** What was done with the pending assets. */
-export interface GivenUp {
+export interface GiveUpResult {
   /** These have failed now. */
   readonly ended: readonly MintStateRecord[];
   /** These have a signed transaction, which may get into a block at any time. */
@@ -50,7 +50,7 @@ export interface GivenUp {
  * The audit entry is written first.
  * @throws Error when a minter takes over all the time; UnreachableError
  */
-export async function giveUpMints(parts: GiveUpParts, order: GiveUpOrder): Promise<GivenUp> {
+export async function giveUpMints(parts: GiveUpParts, order: GiveUpOrder): Promise<GiveUpResult> {
   const error = `Given up by the operator: ${order.reason}`;
   const isPending = (state: MintStateRecord) => state.status === 'pending' && isMeantBy(order, state);
   const { written, states } = await changeSignerLog(parts, order, {
@@ -135,10 +135,10 @@ const AGAIN = 'running the command again repeats nothing that was done';
  * @throws UnreachableError when brokers or registry do not answer; Error when records of the signer are in several
  * partitions, so that their order is unknown, or a minter takes over all the time
  */
-function changeSignerLog(sources: ChangedLogSources, name: SignerName, change: SignerChange): Promise<ChangedStates> {
+function changeSignerLog(sources: WritableLogSources, name: SignerName, change: SignerChange): Promise<ChangedStates> {
   const { schemas } = sources;
   const changed = { name: TOPICS.mintStates.name, schema: mintStateCodec.schema };
-  return withChangedLog(sources, changed, async ({ log, topic, schemaId, openPublisher }) => {
+  return withWritableLog(sources, changed, async ({ log, topic, schemaId, openPublisher }) => {
     const reading = new StateReading({ log, topic, schemas, name });
     // Read most before fencing the minter: after a long read it would have taken over again.
     await reading.readOn();
@@ -229,7 +229,7 @@ class StateReading {
   async readOn(): Promise<void> {
     const { log, topic, name } = this.#parts;
     const signer = `${name.chain}:${name.signer}`;
-    for (const { partition, start, end } of await readDecidedBounds(log, topic)) {
+    for (const { partition, start, end } of await readCommittedBounds(log, topic)) {
       const from = Math.max(this.#places.get(partition) ?? start, start);
       for await (const { value } of log.read({ topic, partition, start: from, end, isWhole: true })) {
         if (value === null) continue;
@@ -320,8 +320,8 @@ const toWhat = ({ only, chain, signer }: GiveUpOrder) =>
     ? `All pending assets of ${signer} on ${chain} without a signed transaction will fail.`
     : `${only.referenceId} of ${only.contractAddress} will fail, and its reference id can be used again.`;
 
-function toLines({ ended, carried }: GivenUp): readonly string[] {
-  const name = ({ contractAddress, referenceId }: GivenUp['ended'][number]) =>
+function toLines({ ended, carried }: GiveUpResult): readonly string[] {
+  const name = ({ contractAddress, referenceId }: GiveUpResult['ended'][number]) =>
     `${referenceId} of 0x${contractAddress.toString('hex')}`;
   return [
     ...ended.map((state) => `given up: ${name(state)}`),
@@ -339,7 +339,7 @@ async function withAudit<T>(
   const producer = await openProducer(topic);
   try {
     const schemaId = await awaitWritable({ producer, schemas }, topic, auditEntryCodec.schema);
-    const audit = createAuditLog({ schemaId, send: (record) => producer.sendPlaced({ topic, ...record }) });
+    const audit = createAuditLog({ schemaId, send: (record) => producer.sendForOffset({ topic, ...record }) });
     return await work((entry) => audit.append(entry));
   } finally {
     await producer.close();

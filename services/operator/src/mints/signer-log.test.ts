@@ -1,7 +1,7 @@
 import { frameRecord, type MintStateRecord, mintStateCodec, TOPICS, toMintStateKey } from '@playline/contracts';
-import type { AtomicPublisher, LogBounds, LogReader, PlacedRecord, StreamRecord } from '@playline/stream';
+import type { AtomicPublisher, LogBounds, LogReader, StreamRecord, TransactionRecord } from '@playline/stream';
 import { expect, it } from 'vitest';
-import type { ChangedLogSources } from '../changed-log.ts';
+import type { WritableLogSources } from '../writable-log.ts';
 import { giveUpMints } from './give-up.ts';
 
 const SCHEMA_ID = 1;
@@ -34,7 +34,7 @@ const stateOf = (number: number): MintStateRecord => ({
   changedAt: 2_000,
 });
 
-const placed = (state: MintStateRecord): PlacedRecord => ({
+const placed = (state: MintStateRecord): TransactionRecord => ({
   topic,
   partition: 0,
   key: Buffer.from(toMintStateKey(state)),
@@ -44,7 +44,7 @@ const placed = (state: MintStateRecord): PlacedRecord => ({
 
 /** A log of one partition whose minter takes over again after the operator has written a piece, a number of times. */
 function openLog(takeOvers: number) {
-  const log: PlacedRecord[] = [];
+  const log: TransactionRecord[] = [];
   let [opened, pieces] = [0, 0];
   const reader: LogReader = {
     bounds: async (name): Promise<LogBounds[]> =>
@@ -69,10 +69,10 @@ function openLog(takeOvers: number) {
   };
   const schemas = { idOf: async () => SCHEMA_ID, schemaOf: async () => mintStateCodec.schema };
   const sources = { openLog: async () => reader, openPublisher, schemas, topicPrefix: '' };
-  return { log, sources: sources as unknown as ChangedLogSources };
+  return { log, sources: sources as unknown as WritableLogSources };
 }
 
-function giveUpAll(sources: ChangedLogSources, audited: unknown[]) {
+function giveUpAll(sources: WritableLogSources, audited: unknown[]) {
   const author = { changedBy: 'ada', requestId: 'r' };
   const audit = async (entry: unknown) => void audited.push(entry);
   const order = { chain: 'demo-chain', signer: SIGNER, only: null, reason: 'the key is lost' };

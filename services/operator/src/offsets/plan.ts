@@ -1,15 +1,15 @@
 import type { GroupPartition, OffsetDecision, ReplacedRange } from '@playline/stream';
 
 /** Where reading continues, as the value of an option. */
-export type From = 'earliest-unread' | 'end' | number;
+export type StartPoint = 'earliest-unread' | 'end' | number;
 
 /** The effects of a decision, shown before it is made. */
 export interface Plan {
   readonly decision: OffsetDecision;
   /** Sentences, the most important first. */
-  readonly says: readonly string[];
+  readonly description: readonly string[];
   /** Number of records in the log that were not read and never will be. */
-  readonly passesOver: number;
+  readonly skipped: number;
 }
 
 /** True when the group's consumers do not read this partition until an operator decides. */
@@ -22,10 +22,10 @@ export const needsDecision = (at: GroupPartition): boolean =>
 /** The first record that was certainly not read, if the log shows it; otherwise the log's first record. */
 function firstUnread(at: GroupPartition): number {
   if (!needsDecision(at)) return Math.max(at.start, at.committed);
-  return at.finding.kind === 'expired' ? at.start : (at.partsAt ?? at.start);
+  return at.finding.kind === 'expired' ? at.start : (at.divergesAt ?? at.start);
 }
 
-function toOffset(at: GroupPartition, from: From): number {
+function toOffset(at: GroupPartition, from: StartPoint): number {
   if (from === 'end') return at.end;
   return from === 'earliest-unread' ? firstUnread(at) : from;
 }
@@ -40,7 +40,7 @@ function replacedBy(at: GroupPartition): ReplacedRange[] {
  * Plans a decision and all its effects.
  * @throws RangeError for an offset that the log does not have
  */
-export function planDecision(at: GroupPartition, from: From, nowMs: number): Plan {
+export function planDecision(at: GroupPartition, from: StartPoint, nowMs: number): Plan {
   const offset = toOffset(at, from);
   if (offset < at.start || offset > at.end)
     throw new RangeError(`${at.topic}/${at.partition} holds ${at.start} to ${at.end}: ${offset} is outside`);
@@ -48,7 +48,7 @@ export function planDecision(at: GroupPartition, from: From, nowMs: number): Pla
   const passesOver = Math.max(0, offset - unread);
   const again = Math.max(0, Math.min(unread, at.committed) - offset);
   const isForeign = at.finding.kind === 'foreign';
-  const unknown = isReplaced(at) && at.partsAt === null;
+  const unknown = isReplaced(at) && at.divergesAt === null;
   const replaced = [...replacedBy(at), ...(at.decision?.replaced ?? [])];
   const says = [
     `Reading continues at ${offset}; the log ends at ${at.end}, so ${at.end - offset} offsets are left.`,
@@ -76,7 +76,11 @@ export function planDecision(at: GroupPartition, from: From, nowMs: number): Pla
     ),
   ];
   const answers = { committed: at.committed, mark: at.mark };
-  return { decision: { from: offset, answers, decidedAtMs: nowMs, replaced }, says, passesOver };
+  return {
+    decision: { from: offset, forCommit: answers, decidedAtMs: nowMs, replaced },
+    description: says,
+    skipped: passesOver,
+  };
 }
 
 const AGAIN =

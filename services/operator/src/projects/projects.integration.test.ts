@@ -4,12 +4,12 @@ import { FRAME_BYTES, projectCodec, TOPICS } from '@playline/contracts';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createProjectsCommand, type ProjectsContext } from '../commands/projects.ts';
 import { createRecordSources } from '../records/record-sources.ts';
-import { openRecordPlaces, type RecordPlaces } from '../test/record-places.ts';
-import { runHere } from '../test/run-here.ts';
+import { openRecordStores, type RecordStores } from '../test/record-stores.ts';
+import { runInProcess } from '../test/run-in-process.ts';
 
-let places: RecordPlaces;
+let places: RecordStores;
 beforeAll(async () => {
-  places = await openRecordPlaces();
+  places = await openRecordStores();
 });
 afterAll(() => places?.close());
 
@@ -22,7 +22,7 @@ function createContext(changedBy: string): ProjectsContext {
 /** Runs a command as a process of the given user. */
 async function run(changedBy: string, ...words: string[]) {
   const commands = [createProjectsCommand(createContext(changedBy))];
-  const { code, results } = await runHere(commands, ['projects', ...words, '--json']);
+  const { code, results } = await runInProcess(commands, ['projects', ...words, '--json']);
   return { code, records: results.map((line) => JSON.parse(line)) };
 }
 

@@ -5,8 +5,8 @@ import { EmptiedError, UnreachableError } from '../command.ts';
 import type { StoresContext } from './with-stores.ts';
 
 /** Records that an empty Redis would contradict. The end of a topic never moves back, whatever retention removes. */
-const TELLING_TOPICS = [TOPICS.identityDecisions, TOPICS.consents, TOPICS.erasures];
-const TELLING_TABLES = ['identity_overrides', 'consent_log'];
+const WITNESS_TOPICS = [TOPICS.identityDecisions, TOPICS.consents, TOPICS.erasures];
+const WITNESS_TABLES = ['identity_overrides', 'consent_log'];
 
 type Context = Pick<StoresContext, 'openLog' | 'clickhouse' | 'topicPrefix'>;
 
@@ -25,10 +25,10 @@ export async function assertNew(context: Context): Promise<void> {
 }
 
 async function findRecords({ openLog, topicPrefix }: Context): Promise<string[]> {
-  const log = await toldOrNull(openLog);
+  const log = await nullIfUnreachable(openLog);
   if (log === null) return [];
   return withLog(log, async () => {
-    const names = TELLING_TOPICS.map(({ name }) => topicPrefix + name);
+    const names = WITNESS_TOPICS.map(({ name }) => topicPrefix + name);
     // Leaders of new topics refuse every question until they have created their logs: up to 1.9 s on a loaded broker.
     const bounds = await awaitStore('Kafka', () => Promise.all(names.map((name) => log.bounds(name))));
     return names.filter((_, at) => bounds[at]!.some(({ end }) => end > 0));
@@ -36,12 +36,12 @@ async function findRecords({ openLog, topicPrefix }: Context): Promise<string[]>
 }
 
 async function findRows({ clickhouse }: Context): Promise<string[]> {
-  const account = await toldOrNull(clickhouse);
+  const account = await nullIfUnreachable(clickhouse);
   if (account === null) return [];
   // Uses a database that every account has, since the deployment's own may not exist yet.
   const query = createQueryRows({ ...account, database: 'system' });
   await awaitClickHouse(query);
-  const names = TELLING_TABLES.map((name) => `'${name}'`).join();
+  const names = WITNESS_TABLES.map((name) => `'${name}'`).join();
   const rows = await readRows(
     query(`SELECT name FROM system.tables WHERE database = '${account.database.replaceAll("'", "''")}'
       AND name IN (${names}) AND total_rows > 0 ORDER BY name`),
@@ -49,7 +49,7 @@ async function findRows({ clickhouse }: Context): Promise<string[]> {
   return rows.map(([name]) => String(name));
 }
 
-async function toldOrNull<T>(find: () => T | Promise<T>): Promise<T | null> {
+async function nullIfUnreachable<T>(find: () => T | Promise<T>): Promise<T | null> {
   try {
     return await find();
   } catch (fault) {

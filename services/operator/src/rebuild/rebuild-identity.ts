@@ -2,15 +2,15 @@ import { erasureRequestCodec, type IdentityDecisionRecord, identityDecisionCodec
 import { type ErasureRequest, findRequestFault, readCutoffs } from '@playline/erasure';
 import { toOverrideVersion } from '@playline/events';
 import {
-  type DecidedPlace,
+  type DecidedFact,
   EpochPresentFault,
   type ErasureHold,
+  type LoggedSuspect,
   type People,
-  type PlacedSuspect,
   type RebuiltConsents,
   type RebuiltGraph,
   rebuildGraph,
-  toDecidedPlace,
+  toDecidedFact,
   toOverrides,
   toSuspects,
   toUnlinkSides,
@@ -19,7 +19,7 @@ import {
 } from '@playline/people';
 import { boundsOf, countOffsets, findGrowth, findTail, findWhole, type LogTail, readTail } from './log-tail.ts';
 import { restoreConsents, restoreLaterConsents, sum } from './restore-consents.ts';
-import { type ComesAgain, readDecidedPlaces, readOverrides, readSuspects, readUnlinkSides } from './tables.ts';
+import { type RereadPartition, readDecidedOffsets, readOverrides, readSuspects, readUnlinkSides } from './tables.ts';
 import type { RebuildSources } from './with-stores.ts';
 
 /** What a rebuild has restored. */
@@ -78,11 +78,11 @@ export async function restoreHolds(sources: RebuildSources, { guards }: Pick<Peo
   for await (const hold of readLoggedHolds(sources)) holds.set(toId(hold), hold);
   // For a request in both, the table may know more members. Read it after the topic, which fills it.
   for (const request of await sources.records.readUnfinished()) holds.set(toId(request), toHold(request));
-  for (const hold of holds.values()) await guards.place(hold);
+  for (const hold of holds.values()) await guards.putHold(hold);
   // A receipt is written before its release: a hold placed here may be of an erasure that was released meanwhile.
   const done = await sources.records.readFinished();
   const over = [...holds.values()].filter((hold) => done.has(toId(hold)));
-  for (const hold of over) await guards.release(hold);
+  for (const hold of over) await guards.releaseHold(hold);
   return holds.size - over.length;
 }
 
@@ -150,7 +150,7 @@ async function restoreGraph(
       stored: readOverrides(sources.query),
       unlinks: readUnlinkSides(sources.query),
       suspects: readSuspects(sources.query),
-      decided: readDecidedPlaces(sources.query, applied),
+      decided: readDecidedOffsets(sources.query, applied),
       note: { mark: null, decisions: Object.fromEntries(tail.bounds.map(({ partition, end }) => [partition, end])) },
     });
     const growth = countOffsets(await findGrowth(sources, tail));
@@ -168,7 +168,7 @@ async function restoreGraph(
 async function readApplied(
   sources: RebuildSources,
   { linkerGroup, generation }: LinkerProgress,
-): Promise<(ComesAgain & { offset: number })[]> {
+): Promise<(RereadPartition & { offset: number })[]> {
   const topic = sources.topicPrefix + TOPICS.identityLinks.name;
   const committed = await sources.log.committed(linkerGroup, topic);
   const bounds = await boundsOf(sources, topic);
@@ -191,11 +191,11 @@ function assertNothingDecided(tail: LogTail<IdentityDecisionRecord>, { linkerGro
 async function* toRows(
   sources: RebuildSources,
   tail: LogTail<IdentityDecisionRecord>,
-): AsyncGenerator<VersionedOverride | UnlinkSide | PlacedSuspect | DecidedPlace> {
+): AsyncGenerator<VersionedOverride | UnlinkSide | LoggedSuspect | DecidedFact> {
   for await (const { value } of readTail(sources, tail)) {
     yield* toOverrides(value, toOverrideVersion(value));
     yield* toUnlinkSides(value);
     yield* toSuspects(value);
-    yield toDecidedPlace(value);
+    yield toDecidedFact(value);
   }
 }

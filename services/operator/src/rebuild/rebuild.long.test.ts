@@ -21,10 +21,10 @@ let linkers: Awaited<ReturnType<RebuildFixture['startLinker']>>[] = [];
 
 const letters = fc.constantFrom(...'abcdefghij');
 const kind = fc.constantFrom(...IDENTITY_TYPES.slice(0, 4), 'untyped' as const);
-const place = { environmentId: fc.constantFrom(...ENVIRONMENTS), toKind: kind, toId: letters };
+const position = { environmentId: fc.constantFrom(...ENVIRONMENTS), toKind: kind, toId: letters };
 const link: fc.Arbitrary<LinkParts> = fc.oneof(
-  fc.record({ ...place, link: fc.constant('identify'), fromKind: fc.constant('anonymous'), fromId: letters }),
-  fc.record({ ...place, link: fc.constant('alias'), fromKind: kind, fromId: letters }),
+  fc.record({ ...position, link: fc.constant('identify'), fromKind: fc.constant('anonymous'), fromId: letters }),
+  fc.record({ ...position, link: fc.constant('alias'), fromKind: kind, fromId: letters }),
 );
 const randomLinks = (count: number, seed: number) => fc.sample(link, { numRuns: count, seed });
 
@@ -65,7 +65,7 @@ async function publishConsents(): Promise<void> {
   await publish(records);
   const changes = (await read(TOPICS.consents.name)).map(({ value, partition, offset, timestampMs }) => {
     const { environmentId, identityKey, status, receivedAt } = consentCodec.decode(value!.subarray(5));
-    return { environmentId, identityKey, status, receivedAt, place: { partition, offset, loggedAtMs: timestampMs } };
+    return { environmentId, identityKey, status, receivedAt, position: { partition, offset, loggedAtMs: timestampMs } };
   });
   await rebuildConsents(people.rebuild, changes);
 }
@@ -77,7 +77,7 @@ async function requestErasure() {
   const name = { environmentId: 'test-one', erasureId };
   const request = { ...name, subjectKeys: [subject], memberKeys: [member], cutoffAt, requestedAt: cutoffAt };
   await publish([toRecord(TOPICS.erasures.name, erasureRequestCodec, { ...request, traceId: 'e'.repeat(32) })]);
-  await people.guards.place({ ...name, keys: [subject, member], cutoffMs: cutoffAt, lapsesAtMs: null });
+  await people.guards.putHold({ ...name, keys: [subject, member], cutoffMs: cutoffAt, lapsesAtMs: null });
   return erasureId;
 }
 
@@ -183,7 +183,7 @@ describe('a Redis that was emptied', () => {
     // After the epoch everything is restored; without this call gateways read the end of the log themselves.
     expect(calls.delete('consents.markCurrent')).toBe(true);
     expect([...calls]).toEqual(
-      expect.arrayContaining(['rebuild.loadOverrides', 'rebuild.loadConsents', 'guards.place', 'rebuild.mintEpoch']),
+      expect.arrayContaining(['rebuild.loadOverrides', 'rebuild.loadConsents', 'guards.position', 'rebuild.mintEpoch']),
     );
     for (const call of calls) {
       await fixture.wipe();

@@ -1,5 +1,5 @@
 import { type ConsentRecord, consentCodec, TOPICS } from '@playline/contracts';
-import { type People, type PlacedConsent, type RebuiltConsents, rebuildConsents } from '@playline/people';
+import { type LoggedConsent, type People, type RebuiltConsents, rebuildConsents } from '@playline/people';
 import { findGrowth, findTail, type LogTail, readTail } from './log-tail.ts';
 import { readConsents } from './tables.ts';
 import type { RebuildSources } from './with-stores.ts';
@@ -20,10 +20,10 @@ export async function restoreConsents(
   sources: RebuildSources,
   { consents, rebuild }: Pick<People, 'consents' | 'rebuild'>,
 ): Promise<RestoredConsents> {
-  const { run } = await consents.standing();
+  const { run } = await consents.syncState();
   const tail = await findTail(sources, [TOPICS.consents, consentCodec]);
   const stored = await rebuildConsents(rebuild, readConsents(sources.query));
-  const later = await rebuildConsents(rebuild, toPlaced(sources, tail));
+  const later = await rebuildConsents(rebuild, toLoggedConsent(sources, tail));
   return { rebuilt: sum(stored, later), run, tail };
 }
 
@@ -38,7 +38,7 @@ export async function restoreLaterConsents(
   { run, tail }: Pick<RestoredConsents, 'run' | 'tail'>,
 ): Promise<RebuiltConsents> {
   const growth = await findGrowth(sources, tail);
-  const rebuilt = await rebuildConsents(rebuild, toPlaced(sources, growth));
+  const rebuilt = await rebuildConsents(rebuild, toLoggedConsent(sources, growth));
   await consents.markCurrent(run, new Map(growth.bounds.map(({ partition, end }) => [partition, end])));
   return rebuilt;
 }
@@ -51,10 +51,10 @@ export function sum(a: RebuiltConsents, b: RebuiltConsents): RebuiltConsents {
   };
 }
 
-async function* toPlaced(sources: RebuildSources, tail: LogTail<ConsentRecord>): AsyncGenerator<PlacedConsent> {
+async function* toLoggedConsent(sources: RebuildSources, tail: LogTail<ConsentRecord>): AsyncGenerator<LoggedConsent> {
   for await (const { record, value } of readTail(sources, tail)) {
     const { environmentId, identityKey, status, receivedAt } = value;
     const place = { partition: record.partition, offset: record.offset, loggedAtMs: record.timestampMs };
-    yield { environmentId, identityKey, status, receivedAt, place };
+    yield { environmentId, identityKey, status, receivedAt, position: place };
   }
 }

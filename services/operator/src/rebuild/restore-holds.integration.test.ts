@@ -92,7 +92,11 @@ it('every erasure without a receipt gets its hold back from the topic, a table o
   for (const request of [onTopic, inTable, known]) expect(await heldFrom(request)).toEqual([CUTOFF, CUTOFF]);
   for (const request of [done, doneInTable]) expect(await heldFrom(request)).toEqual([null, null]);
   const { environmentId } = inTable;
-  expect((await people.guards.list(environmentId)).map(({ lapsesAtMs }) => lapsesAtMs)).toEqual([null, null, null]);
+  expect((await people.guards.listHolds(environmentId)).map(({ lapsesAtMs }) => lapsesAtMs)).toEqual([
+    null,
+    null,
+    null,
+  ]);
   for (const request of [onTopic, inTable, inBoth]) await finish(request);
 });
 
@@ -107,7 +111,7 @@ it('what the eraser rejects as a request gets no hold, is reported, and prevents
   expect(await restoreHolds(sources, people)).toBe(1);
   expect(await heldFrom(sound)).toEqual([CUTOFF, CUTOFF]);
   for (const { environmentId } of broken)
-    expect(await people.guards.list(environmentId)).toHaveLength(environmentId === 'test-one' ? 1 : 0);
+    expect(await people.guards.listHolds(environmentId)).toHaveLength(environmentId === 'test-one' ? 1 : 0);
   const reasons = told.map((line) => /audience\.erasures\.v1\/\d+\/\d+ is no request \((.+)\)/.exec(line)?.[1]);
   expect(reasons.sort()).toEqual(['not an environment id', 'not identity keys', 'time out of range']);
   await finish(sound);

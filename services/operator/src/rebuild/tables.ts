@@ -1,10 +1,10 @@
 import { IDENTITY_KINDS } from '@playline/contracts';
 import {
   type ChosenStatus,
-  type DecidedPlace,
+  type DecidedFact,
   type LinkSourcePartition,
-  type PlacedConsent,
-  type PlacedSuspect,
+  type LoggedConsent,
+  type LoggedSuspect,
   SUSPECT_REASONS,
   toSuspects,
   type UnlinkSide,
@@ -25,12 +25,12 @@ interface Pages {
   /** Condition; all rows without it. */
   readonly where?: string;
   /** The sorting key of a row as a SQL tuple. */
-  toPlace(row: Row): string;
+  toCursor(row: Row): string;
 }
 
 async function* readPages(
   query: QueryRows,
-  { table, key, columns, where = 'true', toPlace }: Pages,
+  { table, key, columns, where = 'true', toCursor: toPlace }: Pages,
 ): AsyncGenerator<Row> {
   for (let after = ''; ; ) {
     let last: Row = [];
@@ -64,14 +64,14 @@ export async function* readOverrides(query: QueryRows): AsyncGenerator<Versioned
     table: 'identity_overrides FINAL',
     key: 'environment_id, identity_key',
     columns: `${IDENTITY}, lower(hex(person_key)), kind, toUnixTimestamp64Milli(linked_at), toString(version)`,
-    toPlace: (row) => `(${toKeyText(row)})`,
+    toCursor: (row) => `(${toKeyText(row)})`,
   });
   for await (const row of rows) {
     const [, , root, kind, linkedAt, version] = row;
     yield {
       ...toIdentity(row),
       root: Buffer.from(String(root), 'hex'),
-      kind: wordOf(IDENTITY_KINDS, kind),
+      kind: parseValue(IDENTITY_KINDS, kind),
       linkedAt: Number(linkedAt),
       version: BigInt(String(version)),
     };
@@ -86,13 +86,13 @@ export async function* readUnlinkSides(query: QueryRows): AsyncGenerator<UnlinkS
     table: 'identity_unlinks',
     key: 'environment_id, identity_key, link_generation, link_offset',
     columns: `${IDENTITY}, link_generation, toString(link_offset), side, toUnixTimestamp64Milli(unlinked_at)`,
-    toPlace: (row) => `(${toKeyText(row)}, ${row[2]}, ${row[3]})`,
+    toCursor: (row) => `(${toKeyText(row)}, ${row[2]}, ${row[3]})`,
   });
   for await (const row of rows) {
     const [, , generation, offset, side, unlinkedAt] = row;
     yield {
       ...toIdentity(row),
-      side: wordOf(SIDES, side),
+      side: parseValue(SIDES, side),
       generation: Number(generation),
       offset: Number(offset),
       unlinkedAt: Number(unlinkedAt),
@@ -101,14 +101,14 @@ export async function* readUnlinkSides(query: QueryRows): AsyncGenerator<UnlinkS
 }
 
 /** Every decision that held an identity, and every ruling; the later one of an identity counts. */
-export async function* readSuspects(query: QueryRows): AsyncGenerator<PlacedSuspect> {
+export async function* readSuspects(query: QueryRows): AsyncGenerator<LoggedSuspect> {
   const rows = readPages(query, {
     table: 'identity_links',
     key: 'environment_id, link_generation, link_partition, link_offset, step',
     columns: `environment_id, link_generation, link_partition, toString(link_offset), step, lower(hex(a_key)), a_kind,
       lower(hex(b_key)), b_kind, reason, toUnixTimestamp64Milli(received_at)`,
     where: `reason IN (${SUSPECT_REASONS.map((reason) => `'${reason}'`).join(', ')})`,
-    toPlace: (row) => `('${row[0]}', ${row[1]}, ${row[2]}, ${row[3]}, ${row[4]})`,
+    toCursor: (row) => `('${row[0]}', ${row[1]}, ${row[2]}, ${row[3]}, ${row[4]})`,
   });
   for await (const [environmentId, generation, , offset, , aKey, aKind, bKey, bKind, reason, receivedAt] of rows)
     yield* toSuspects({
@@ -117,24 +117,24 @@ export async function* readSuspects(query: QueryRows): AsyncGenerator<PlacedSusp
       offset: Number(offset),
       aKey: Buffer.from(String(aKey), 'hex'),
       bKey: Buffer.from(String(bKey), 'hex'),
-      aKind: wordOf(IDENTITY_KINDS, aKind),
-      bKind: wordOf(IDENTITY_KINDS, bKind),
+      aKind: parseValue(IDENTITY_KINDS, aKind),
+      bKind: parseValue(IDENTITY_KINDS, bKind),
       reason: String(reason),
       receivedAt: Number(receivedAt),
     });
 }
 
 /** A partition of the link topic, and the first of its facts that is read again. */
-export type ComesAgain = LinkSourcePartition & { readonly from: number };
+export type RereadPartition = LinkSourcePartition & { readonly from: number };
 
 /**
  * Places of decided facts that will be read again. A later generation than the configured one gives all of its facts:
  * none of them would count as applied if the linkers do use that generation.
  */
-export async function* readDecidedPlaces(
+export async function* readDecidedOffsets(
   query: QueryRows,
-  partitions: readonly ComesAgain[],
-): AsyncGenerator<DecidedPlace> {
+  partitions: readonly RereadPartition[],
+): AsyncGenerator<DecidedFact> {
   const ranges = partitions.map(
     ({ generation, partition, from }) =>
       `(link_generation = ${generation} AND link_partition = ${partition} AND link_offset >= ${from})`,
@@ -145,7 +145,7 @@ export async function* readDecidedPlaces(
     key: 'environment_id, link_generation, link_partition, link_offset',
     columns: 'environment_id, link_generation, link_partition, toString(link_offset)',
     where: [...ranges, ...later].join(' OR ') || 'false',
-    toPlace: (row) => `('${row[0]}', ${row[1]}, ${row[2]}, ${row[3]})`,
+    toCursor: (row) => `('${row[0]}', ${row[1]}, ${row[2]}, ${row[3]})`,
   });
   for await (const [environmentId, generation, partition, offset] of rows)
     yield {
@@ -157,13 +157,13 @@ export async function* readDecidedPlaces(
 }
 
 /** Every change of a consent, superseded ones included. */
-export async function* readConsents(query: QueryRows): AsyncGenerator<PlacedConsent> {
+export async function* readConsents(query: QueryRows): AsyncGenerator<LoggedConsent> {
   const rows = readPages(query, {
     table: 'consent_log',
     key: 'environment_id, identity_key, kafka_partition, kafka_offset',
     columns: `${IDENTITY}, kafka_partition, toString(kafka_offset), status, toUnixTimestamp64Milli(received_at),
       toUnixTimestamp64Milli(logged_at)`,
-    toPlace: (row) => `(${toKeyText(row)}, ${row[2]}, ${row[3]})`,
+    toCursor: (row) => `(${toKeyText(row)}, ${row[2]}, ${row[3]})`,
   });
   for await (const row of rows) {
     const [, , partition, offset, status, receivedAt, loggedAt] = row;
@@ -171,15 +171,15 @@ export async function* readConsents(query: QueryRows): AsyncGenerator<PlacedCons
     yield {
       environmentId,
       identityKey: key,
-      status: wordOf(CHOSEN_STATUSES, status),
+      status: parseValue(CHOSEN_STATUSES, status),
       receivedAt: Number(receivedAt),
-      place: { partition: Number(partition), offset: Number(offset), loggedAtMs: Number(loggedAt) },
+      position: { partition: Number(partition), offset: Number(offset), loggedAtMs: Number(loggedAt) },
     };
   }
 }
 
 /** @throws Error when the table has a value that this version does not know: the table is newer, or not ours */
-function wordOf<T extends string>(words: readonly T[], text: unknown): T {
+function parseValue<T extends string>(words: readonly T[], text: unknown): T {
   const word = words.find((one) => one === text);
   if (word === undefined) throw new Error(`the tables hold a word that is not known: ${String(text).slice(0, 40)}`);
   return word;

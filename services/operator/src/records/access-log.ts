@@ -14,16 +14,16 @@ export interface OpenAccessLog {
 }
 
 /** @param topic without prefix @param schema of its records */
-export type OpensAccessLog = (topic: string, schema: string) => Promise<OpenAccessLog>;
+export type OpenLogOfTopic = (topic: string, schema: string) => Promise<OpenAccessLog>;
 
 /**
  * Creates the function that opens a topic of access records. The function throws UnreachableError when brokers or
  * registry do not answer, or a schema is not registered: before any change.
  */
-export function createOpensAccessLog(
+export function createOpenLogOfTopic(
   { createSchemas, openProducer, openLog }: Omit<RecordOpeners, 'openRecordView'>,
   topicPrefix: string,
-): OpensAccessLog {
+): OpenLogOfTopic {
   return async (name, schema) => {
     const [topic, audit] = [topicPrefix + name, topicPrefix + TOPICS.audit.name];
     const schemas = await createSchemas();
@@ -40,9 +40,9 @@ export function createOpensAccessLog(
       const log: AccessLogBytes = {
         bounds: () => reader.bounds(topic),
         read: (range) => reader.read({ topic, ...range, isWhole: true }),
-        send: (record) => producer.sendPlaced({ topic, ...record }),
+        send: (record) => producer.sendForOffset({ topic, ...record }),
       };
-      const send = (record: { key: Buffer; value: Buffer }) => producer.sendPlaced({ topic: audit, ...record });
+      const send = (record: { key: Buffer; value: Buffer }) => producer.sendForOffset({ topic: audit, ...record });
       const { schemaOf } = schemas;
       return { log, audit: createAuditLog({ schemaId: auditId, send }), schemaId, schemaOf, close };
     } catch (error) {

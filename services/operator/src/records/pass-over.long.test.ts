@@ -11,8 +11,8 @@ import { createKeysCommand } from '../commands/keys.ts';
 import { createProjectsCommand } from '../commands/projects.ts';
 import { createMemoryAccess } from '../test/memory-sources.ts';
 import { createTestStores } from '../test/open-stores.ts';
-import { runHere } from '../test/run-here.ts';
-import { createOpensAccessLog } from './access-log.ts';
+import { runInProcess } from '../test/run-in-process.ts';
+import { createOpenLogOfTopic } from './access-log.ts';
 import { createRecordSources } from './record-sources.ts';
 
 const { kafka: brokers, registry } = testStores();
@@ -44,17 +44,17 @@ async function run(words: readonly string[], answer?: string) {
     prefix: 'svcapik',
     publish: async () => {},
     kinds: RECORD_KINDS.map((kind) => sourcesOf(kind)),
-    openAccessLog: createOpensAccessLog(stores(), topicPrefix),
+    openAccessLog: createOpenLogOfTopic(stores(), topicPrefix),
   });
   const asked: string[] = [];
   const ask = async (question: string) => {
     asked.push(question);
     return answer ?? '';
   };
-  const { code, results, progress } = await runHere(
+  const { code, results, progress } = await runInProcess(
     [keys, createProjectsCommand(shared)],
     [...words],
-    answer === undefined ? {} : { ask },
+    answer === undefined ? {} : { prompt: ask },
   );
   return { code, results, asked, progress };
 }

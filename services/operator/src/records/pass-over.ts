@@ -2,19 +2,19 @@ import {
   type Change,
   type FoundUnreadable,
   findUnreadable,
+  type LogPosition,
   type PassOverParts,
   passOverRecord,
   syncFromLog,
-  type UnreadablePlace,
   UnreadableRecord,
 } from '@playline/access-keys';
 import { withStore } from '../await-store.ts';
 import { EXIT, type ExitCode, isConfirmed, type Terminal, UsageError } from '../command.ts';
-import type { OpensAccessLog } from './access-log.ts';
+import type { OpenLogOfTopic } from './access-log.ts';
 import { type RecordSources, withPair } from './record-access.ts';
 
 /** Where the record is, and what may be confirmed in advance. */
-export interface PassOverOptions extends UnreadablePlace {
+export interface PassOverOptions extends LogPosition {
   readonly yes?: boolean | undefined;
   readonly json?: boolean | undefined;
 }
@@ -22,7 +22,7 @@ export interface PassOverOptions extends UnreadablePlace {
 export interface PassOverContext {
   /** All kinds of records. */
   readonly kinds: readonly RecordSources<Change>[];
-  readonly openAccessLog: OpensAccessLog;
+  readonly openAccessLog: OpenLogOfTopic;
   readonly author: { readonly changedBy: string; readonly requestId: string };
 }
 
@@ -48,13 +48,13 @@ export async function passOver(
 }
 
 /** @throws UsageError for a topic without access records */
-function sourcesOf({ kinds }: PassOverContext, { topic }: UnreadablePlace): RecordSources<Change> {
+function sourcesOf({ kinds }: PassOverContext, { topic }: LogPosition): RecordSources<Change> {
   const sources = kinds.find(({ kind }) => kind.topic === topic);
   if (sources !== undefined) return sources;
   throw new UsageError(`--topic: expected ${kinds.map(({ kind }) => kind.topic).join(', ')}`);
 }
 
-const toWhat = ({ topic, partition, offset }: UnreadablePlace, found: FoundUnreadable<Change>) =>
+const toWhat = ({ topic, partition, offset }: LogPosition, found: FoundUnreadable<Change>) =>
   `${topic}, partition ${partition}, offset ${offset} cannot be read: ${found.reason}. Without it: ${toKept(found)}`;
 
 /** Our ids are printable, but an unreadable record may have any bytes. */

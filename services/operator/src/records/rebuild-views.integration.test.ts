@@ -5,13 +5,13 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createCollectionsCommand } from '../commands/collections.ts';
 import { createKeysCommand } from '../commands/keys.ts';
 import { createMemoryAccess } from '../test/memory-sources.ts';
-import { openRecordPlaces, type RecordPlaces } from '../test/record-places.ts';
-import { runHere } from '../test/run-here.ts';
+import { openRecordStores, type RecordStores } from '../test/record-stores.ts';
+import { runInProcess } from '../test/run-in-process.ts';
 import { createRecordSources } from './record-sources.ts';
 
-let places: RecordPlaces;
+let places: RecordStores;
 beforeAll(async () => {
-  places = await openRecordPlaces();
+  places = await openRecordStores();
 });
 afterAll(() => places?.close());
 
@@ -32,7 +32,7 @@ async function run(...words: string[]) {
     }),
     createCollectionsCommand({ servedChains: () => null, ...shared, collections: sourcesOf(COLLECTIONS) }),
   ];
-  const { code, results, progress } = await runHere(commands, [...words, '--json']);
+  const { code, results, progress } = await runInProcess(commands, [...words, '--json']);
   return { code, made: results.map((line) => JSON.parse(line)), progress };
 }
 

@@ -70,7 +70,7 @@ export async function readRecords<R extends Change>(sources: RecordSources<R>): 
 }
 
 /** The result for one view. */
-interface Done {
+interface RebuildResult {
   readonly line: object;
   readonly text: string;
 }
@@ -95,7 +95,7 @@ export async function rebuildViews(
   return faults.length === 0 ? EXIT.ok : EXIT.failed;
 }
 
-async function rebuildKind(sources: RecordSources<Change>): Promise<Done> {
+async function rebuildKind(sources: RecordSources<Change>): Promise<RebuildResult> {
   const { name } = sources.kind;
   const { records, removed } = await withPair(sources, (pair) => rebuildRecords(pair));
   const text = `${name.replaceAll('-', ' ')}: ${records.length} records in the log; ${removed} removed from Redis that the log does not have`;

@@ -62,7 +62,7 @@ export async function openRecordLog<R extends Change>(
       schemaOf: schemas.schemaOf,
       bounds: () => reader.bounds(topic),
       read: (range) => reader.read({ topic, ...range }),
-      send: (record) => producer.sendPlaced({ topic, ...record }).catch(unconfirmed('the change', next)),
+      send: (record) => producer.sendForOffset({ topic, ...record }).catch(unconfirmed('the change', next)),
     });
     return { ...log, close };
   } catch (error) {

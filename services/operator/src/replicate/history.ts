@@ -46,7 +46,7 @@ const WAIT_MAX_MS = 30_000;
 const RETRY_AFTER_MAX_S = 3_600;
 
 /** Why there is no page, and when to ask again; null: after the usual growing wait. */
-class NoPage extends Error {
+class PageFault extends Error {
   override readonly name = 'NoPage';
   readonly retryAfterMs: number | null;
 
@@ -67,10 +67,10 @@ export function createReadHistory(options: HistoryOptions): ReadHistory {
     let waitedMs = 0;
     for (let attempt = 0; ; attempt++) {
       try {
-        return await askOnce(toPageUrl(options, cursor), stop);
+        return await requestOnce(toPageUrl(options, cursor), stop);
       } catch (fault) {
         stop.throwIfAborted();
-        if (!(fault instanceof NoPage)) throw fault;
+        if (!(fault instanceof PageFault)) throw fault;
         if (waitedMs >= patienceMs)
           throw new UnreachableError(`no page of ${options.chain}: ${fault.message}. Run it again to go on from there`);
         const longestMs = Math.min(WAIT_MAX_MS, WAIT_FIRST_MS * 2 ** attempt);
@@ -92,14 +92,14 @@ function toPageUrl({ url, chain, pageSize, filters = {} }: HistoryOptions, curso
   return address;
 }
 
-async function askOnce(url: URL, stop: AbortSignal): Promise<HistoryPage> {
+async function requestOnce(url: URL, stop: AbortSignal): Promise<HistoryPage> {
   const signal = AbortSignal.any([stop, AbortSignal.timeout(ANSWER_MAX_MS)]);
   const { status, headers, text } = await read(url, signal);
-  if (status === 429) throw new NoPage('more calls than the limit', toRetryAfterMs(headers.get('retry-after')));
-  if (status >= 500) throw new NoPage(`the interface answered ${status}`);
+  if (status === 429) throw new PageFault('more calls than the limit', toRetryAfterMs(headers.get('retry-after')));
+  if (status >= 500) throw new PageFault(`the interface answered ${status}`);
   if (status !== 200) throw new Error(`the interface answered ${status}: ${messageOf(text)}`);
   const parsed = pageSchema.safeParse(toJson(text));
-  if (!parsed.success) throw new NoPage('the answer is no page of a history');
+  if (!parsed.success) throw new PageFault('the answer is no page of a history');
   const { result: activities, page } = parsed.data;
   return { activities, nextCursor: page.next_cursor, previousCursor: page.previous_cursor };
 }
@@ -109,7 +109,7 @@ async function read(url: URL, signal: AbortSignal) {
     const answer = await fetch(url, { signal });
     return { status: answer.status, headers: answer.headers, text: await answer.text() };
   } catch {
-    throw new NoPage(`${url.origin} does not answer, or not to the end`);
+    throw new PageFault(`${url.origin} does not answer, or not to the end`);
   }
 }
 

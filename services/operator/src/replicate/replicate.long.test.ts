@@ -8,7 +8,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from
 import { EXIT } from '../command.ts';
 import { runMain } from '../test/run-main.ts';
 import { runProgram } from '../test/run-program.ts';
-import { CHAIN, fold, type MadeUpHistory, openMadeUpHistory } from './test/open-history.ts';
+import { CHAIN, type FakeHistory, fold, openFakeHistory } from './test/open-history.ts';
 
 const MAIN = new URL('../main.ts', import.meta.url).pathname;
 
@@ -19,10 +19,10 @@ beforeAll(async () => {
 afterAll(() => stores.close());
 
 let folder: string;
-let history: MadeUpHistory;
+let history: FakeHistory;
 beforeEach(async () => {
   folder = mkdtempSync(join(tmpdir(), 'replicate-test-'));
-  history = await openMadeUpHistory();
+  history = await openFakeHistory();
   history.put(...Array.from({ length: 40 }, (_, number) => number));
 });
 afterEach(async () => {
@@ -40,9 +40,9 @@ const toState = () => ['--state', join(folder, 'state.json')];
 async function killAt(page: number, words: readonly string[]): Promise<void> {
   const env = { ...bareEnvironment(), ...stores.environment };
   const child = spawn(process.execPath, [MAIN, ...words], { env, cwd: folder, stdio: 'ignore' });
-  const first = history.asked.length;
+  const first = history.requested.length;
   history.beforeAnswer = () => {
-    if (history.asked.length - first === page) child.kill('SIGKILL');
+    if (history.requested.length - first === page) child.kill('SIGKILL');
   };
   await once(child, 'exit');
   history.beforeAnswer = () => {};

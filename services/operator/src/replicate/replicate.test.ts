@@ -8,17 +8,17 @@ import { UnreachableError } from '../command.ts';
 import { type Activity, createReadHistory, type HistoryOptions } from './history.ts';
 import { type Copied, openFileTarget, type ReplicateOptions, replicate } from './replicate.ts';
 import { openStateFile } from './state.ts';
-import { CHAIN, type Fate, fold, type MadeUpHistory, openMadeUpHistory } from './test/open-history.ts';
+import { CHAIN, type FakeHistory, fold, openFakeHistory, type ServedAs } from './test/open-history.ts';
 
 /** Where a job is killed: after half a page, after a whole page without a note, or right after the note. */
 type Kill = 'half' | 'written' | 'noted';
 
 let folder: string;
-let history: MadeUpHistory;
+let history: FakeHistory;
 const waits: number[] = [];
 beforeEach(async () => {
   folder = mkdtempSync(join(tmpdir(), 'replicate-test-'));
-  history = await openMadeUpHistory();
+  history = await openFakeHistory();
   waits.length = 0;
 });
 afterEach(async () => {
@@ -76,8 +76,8 @@ function run({ kills = [], url = history.url, target = out(), ...over }: Job = {
       const stateFile = await openStateFile(join(folder, 'state.json'), { url, chain: CHAIN, target });
       return {
         ...stateFile,
-        async note(reached) {
-          await stateFile.note(reached);
+        async save(reached) {
+          await stateFile.save(reached);
           if (kill === 'noted') throw new Killed();
         },
       };
@@ -104,17 +104,17 @@ async function runThrough(job: Job & { kills: (Kill | null)[] }): Promise<void> 
 describe('a copy of a history', () => {
   it('equals it, despite any pages, updates, kills and faults on the way', async () => {
     const numbers = fc.array(fc.nat(12), { maxLength: 25 });
-    const fates = fc.array(fc.constantFrom<Fate>('page', 'page', '429', '500', 'broken', 'nonsense', 'twice'));
+    const fates = fc.array(fc.constantFrom<ServedAs>('page', 'page', '429', '500', 'broken', 'nonsense', 'twice'));
     const kills = fc.array(fc.constantFrom<Kill | null>(null, 'half', 'written', 'noted'));
     await fc.assert(
       fc.asyncProperty(
         fc.record({ first: numbers, later: fc.array(numbers), fates, kills, pageSize: fc.integer({ min: 1, max: 9 }) }),
         async ({ first, later, fates, kills, pageSize }) => {
           await history.close();
-          history = await openMadeUpHistory();
+          history = await openFakeHistory();
           for (const name of ['copy.ndjson', 'state.json']) rmSync(join(folder, name), { force: true });
           history.put(...first);
-          history.fate(...fates);
+          history.respondWith(...fates);
           const toCome = [...later];
           history.beforeAnswer = () => history.put(...(toCome.shift() ?? []));
           await runThrough({ kills: [...kills], pageSize });
@@ -134,12 +134,12 @@ describe('a copy of a history', () => {
       history.put(...Array.from({ length: 10 }, (_, number) => number));
       for (let at = 0; at < 4; at++) {
         for (const name of ['copy.ndjson', 'state.json']) rmSync(join(folder, name), { force: true });
-        const asked = history.asked.length;
+        const asked = history.requested.length;
         await runThrough({ kills: [...Array.from({ length: at }, () => null), kill] });
         expect(copy()).toEqual(history.versions);
         // Only a page without a note is requested again.
         const again = kill === 'noted' ? 0 : 1;
-        expect(history.asked.length - asked).toBe(5 + again);
+        expect(history.requested.length - asked).toBe(5 + again);
       }
     },
   );
@@ -148,9 +148,9 @@ describe('a copy of a history', () => {
     history.put(1, 2, 3, 4);
     await run();
     history.put(2, 5);
-    const asked = history.asked.length;
+    const asked = history.requested.length;
     expect(await run()).toMatchObject({ activities: 2, upTo: history.versions.at(-1)!.updated_at });
-    expect(history.asked.slice(asked)).not.toContain(null);
+    expect(history.requested.slice(asked)).not.toContain(null);
     expect(fold(copy())).toEqual(fold(history.versions));
   });
 
@@ -171,7 +171,7 @@ describe('a copy of a history', () => {
 describe('a page that does not come', () => {
   it('is requested again: after 429 as late as it says, otherwise later each time', async () => {
     history.put(1, 2);
-    history.fate('500', 'broken', 'nonsense', '429', '500');
+    history.respondWith('500', 'broken', 'nonsense', '429', '500');
     await run();
     expect(copy()).toEqual(history.versions);
     expect(waits).toHaveLength(5);
@@ -184,7 +184,7 @@ describe('a page that does not come', () => {
 
   it('is given up after the time limit, and what was copied stays', async () => {
     history.put(1, 2, 3, 4);
-    history.fate('page', ...Array.from({ length: 20 }, () => '500' as const));
+    history.respondWith('page', ...Array.from({ length: 20 }, () => '500' as const));
     const fault = await run({ patienceMs: 3_000 }).catch((error: unknown) => error);
     expect(fault).toBeInstanceOf(UnreachableError);
     expect(String(fault)).toContain('the interface answered 500');
@@ -194,12 +194,12 @@ describe('a page that does not come', () => {
   it('is not requested again after a permanent fault', async () => {
     const fault = await run({ chain: 'other' }).catch((error: unknown) => error);
     expect(String(fault)).toContain('the interface answered 404: no such chain');
-    expect(history.asked).toHaveLength(1);
+    expect(history.requested).toHaveLength(1);
   });
 
   it('is not waited for after an interruption', async () => {
     history.put(1);
-    history.fate('500');
+    history.respondWith('500');
     const stop = new AbortController();
     const pause = async (_ms: number, signal: AbortSignal) => {
       stop.abort();

@@ -1,6 +1,6 @@
 import { type FileHandle, open } from 'node:fs/promises';
 import { parseTimestampMicros } from '@playline/contracts';
-import { askClickHouse, type ClickHouseAccount, createQueryRows, readRows } from '@playline/stores';
+import { type ClickHouseAccount, createQueryRows, readRows, sendStatement } from '@playline/stores';
 import { awaitClickHouse } from '../await-store.ts';
 import type { Activity, ReadHistory } from './history.ts';
 import type { StateFile } from './state.ts';
@@ -52,7 +52,7 @@ export interface ReplicateOptions {
 export async function replicate(options: ReplicateOptions): Promise<Copied> {
   const state = await options.openState();
   try {
-    const target = await options.openTarget(state.reached?.mark ?? null);
+    const target = await options.openTarget(state.saved?.mark ?? null);
     try {
       return await copy(state, target, options);
     } finally {
@@ -65,13 +65,13 @@ export async function replicate(options: ReplicateOptions): Promise<Copied> {
 
 async function copy(state: StateFile, target: ReplicaTarget, options: ReplicateOptions): Promise<Copied> {
   const { readHistory, waitAtEnd, onPage, stop } = options;
-  const { reached } = state;
+  const { saved: reached } = state;
   let cursor = reached?.cursor ?? null;
   let mark = reached?.mark ?? 0;
   let copied: Copied = { pages: 0, activities: 0, upTo: null };
   try {
     // From here on the contents of the target are ours.
-    if (reached === null) await state.note({ cursor, mark });
+    if (reached === null) await state.save({ cursor, mark });
     while (!stop.aborted) {
       const { activities, nextCursor } = await readHistory(cursor, stop);
       const isEnd = activities.length === 0 && nextCursor === cursor;
@@ -82,7 +82,7 @@ async function copy(state: StateFile, target: ReplicaTarget, options: ReplicateO
       }
       if (activities.length > 0) mark = await target.write(activities);
       cursor = nextCursor;
-      await state.note({ cursor, mark });
+      await state.save({ cursor, mark });
       copied = {
         pages: copied.pages + 1,
         activities: copied.activities + activities.length,
@@ -209,6 +209,6 @@ async function execute(account: ClickHouseAccount, statement: string, data: stri
     // Without it, an error after the first bytes of an answer would look like success.
     wait_end_of_query: '1',
   };
-  const answer = await askClickHouse(account, { body: data, settings, deadlineMs: INSERT_MAX_MS });
+  const answer = await sendStatement(account, { body: data, settings, deadlineMs: INSERT_MAX_MS });
   await answer.text();
 }

@@ -19,7 +19,7 @@ const stateSchema = z.object({
 });
 
 /** Progress of a copy. */
-export interface Reached {
+export interface CopyState {
   /** Everything before it is in the copy; null: nothing is. */
   readonly cursor: string | null;
   /** Lets the target undo what was written after it: see `ReplicaTarget`. */
@@ -29,9 +29,9 @@ export interface Reached {
 /** Stores the progress of a job, so that it continues there after a kill. */
 export interface StateFile {
   /** Progress when it was opened; null before the first job. */
-  readonly reached: Reached | null;
+  readonly saved: CopyState | null;
   /** Atomic: after a crash of the machine the file has the earlier progress or this one. */
-  note(reached: Reached): Promise<void>;
+  save(reached: CopyState): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -49,8 +49,8 @@ export async function openStateFile(path: string, name: CopyName): Promise<State
     throw fault;
   });
   return {
-    reached: standing,
-    async note(reached) {
+    saved: standing,
+    async save(reached) {
       const file = await open(`${path}.new`, 'w');
       try {
         await file.writeFile(`${JSON.stringify({ url, chain, target, ...reached })}\n`);
@@ -66,10 +66,10 @@ export async function openStateFile(path: string, name: CopyName): Promise<State
 
 /** A state that is stored nowhere: every job starts at the beginning. */
 export async function openNoState(): Promise<StateFile> {
-  return { reached: null, note: async () => {}, close: async () => {} };
+  return { saved: null, save: async () => {}, close: async () => {} };
 }
 
-async function readState(path: string, { url, chain, target }: CopyName): Promise<Reached | null> {
+async function readState(path: string, { url, chain, target }: CopyName): Promise<CopyState | null> {
   const text = await readFile(path, 'utf8').catch((fault: NodeJS.ErrnoException) => {
     if (fault.code === 'ENOENT') return null;
     throw fault;

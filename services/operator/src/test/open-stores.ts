@@ -3,7 +3,7 @@ import { createSchemaRegistry, openLogReader, openProducer, readTopic } from '@p
 import type { RecordOpeners } from '../store-openers.ts';
 
 /** Addresses of a test's stores. Needs no test runner, so that a test can also use it in a process of its own. */
-export interface TestPlaces {
+export interface TestAddresses {
   readonly redis: string;
   readonly kafka: readonly string[];
   readonly registry: string;
@@ -15,7 +15,7 @@ export interface TestStores extends RecordOpeners {
 }
 
 /** The real stores of the access commands, opened as in `main.ts`. */
-export function createTestStores({ redis: url, kafka: brokers, registry }: TestPlaces): TestStores {
+export function createTestStores({ redis: url, kafka: brokers, registry }: TestAddresses): TestStores {
   return {
     openLog: async () => openLogReader({ brokers, clientId: 'test' }),
     openProducer: (...topics) => openProducer({ brokers, clientId: 'test', topics }),

@@ -7,7 +7,7 @@ import { createLogCommands } from '../commands/log-commands.ts';
 import { configSchema } from '../config.ts';
 
 /** The result of a command. */
-export interface Answer {
+export interface CommandResult {
   readonly code: number;
   readonly lines: string[];
   /** Output of `--json`; null without it. */
@@ -18,7 +18,7 @@ export interface Answer {
 export function createOperate(
   environment: Readonly<Record<string, string>>,
   topicPrefix: string,
-): (...args: string[]) => Promise<Answer> {
+): (...args: string[]) => Promise<CommandResult> {
   const addresses = createAddresses(configSchema.parse(environment), '/nowhere');
   return async (...args) => {
     const lines: string[] = [];

@@ -25,7 +25,7 @@ import { command } from '../command.ts';
 import { createIdentityCommands } from '../commands/identity-commands.ts';
 import { configSchema } from '../config.ts';
 import { type LogFixture, openLogFixture } from './log-fixture.ts';
-import { runHere } from './run-here.ts';
+import { runInProcess } from './run-in-process.ts';
 
 /** Enough for linker and writer on a busy machine. */
 const WAIT_MS = 60_000;
@@ -46,7 +46,7 @@ export async function openRebuildFixture() {
   const linkTopic = fixture.prefix + TOPICS.identityLinks.name;
   const url = database.url;
   const people = await openRedisPeople({ url, linkTopic, consentTopic: fixture.prefix + TOPICS.consents.name });
-  const fate: Fate = { beforeCall: null };
+  const fate: CallHooks = { beforeCall: null };
   const linkerGroup = `${fixture.prefix}linker`;
   return {
     ...fixture,
@@ -76,12 +76,12 @@ export async function openRebuildFixture() {
 export type RebuildFixture = Awaited<ReturnType<typeof openRebuildFixture>>;
 
 /** Called before each Redis call of a command, with its name (`port.call`). What it throws ends the command. */
-export interface Fate {
+export interface CallHooks {
   beforeCall: ((name: string) => Promise<void> | void) | null;
 }
 
 /** A store of people whose calls a test can make fail; closing it always works. */
-function withFate(people: People, fate: Fate): People {
+function withHooks(people: People, fate: CallHooks): People {
   const wrap = <S extends object>(of: S, port: string): S => {
     const get = (target: S, name: string | symbol) => {
       const member: unknown = Reflect.get(target, name);
@@ -99,7 +99,7 @@ function withFate(people: People, fate: Fate): People {
 }
 
 /** The real commands in this process, with the test's groups; those of access keys and of mints do nothing. */
-function createRestore({ environment, prefix, group }: LogFixture, { url, fate }: { url: string; fate: Fate }) {
+function createRestore({ environment, prefix, group }: LogFixture, { url, fate }: { url: string; fate: CallHooks }) {
   const config = configSchema.parse({ ...environment, REDIS_URL: url, IDENTITY_PEPPER: PEPPER.toString('hex') });
   const idle = (name: string) => async () => () =>
     command(name, 'does nothing').addCommand(command('rebuild', 'does nothing').action(() => {}));
@@ -115,7 +115,7 @@ function createRestore({ environment, prefix, group }: LogFixture, { url, fate }
     openLog: async () => openLogReader({ ...kafka(), clientId: 'operator' }),
     openProducer: (...topics: readonly string[]) => openProducer({ ...kafka(), clientId: 'operator', topics }),
     createSchemas: async () => createSchemaRegistry(registry()),
-    openPeople: async () => withFate(await openRedisPeople(ofPeople()), fate),
+    openPeople: async () => withHooks(await openRedisPeople(ofPeople()), fate),
     openErasureRecords: async () => openErasureRecords(clickhouse()),
   };
   const groups = ['--writer-group', group, '--linker-group', `${prefix}linker`];
@@ -123,7 +123,7 @@ function createRestore({ environment, prefix, group }: LogFixture, { url, fate }
     const commands = createIdentityCommands(stores, { addresses, config, keys, mints });
     const isWhole = !args.includes('rebuild') || args.includes('--linker-group');
     const given = isWhole ? args : [...args, ...groups.slice(0, args[0] === 'consent' ? 2 : 4)];
-    return runHere(commands, given);
+    return runInProcess(commands, given);
   };
 }
 

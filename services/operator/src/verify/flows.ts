@@ -11,7 +11,7 @@ import {
 } from '@playline/contracts';
 import { consentRows, decisionRows, type IsFenced, type RecordRows, rejectionRows } from '@playline/events';
 import type { LogReader } from '@playline/stream';
-import { readLetters } from '../dead-letters/letters.ts';
+import { readDeadLetters } from '../dead-letters/dead-letters.ts';
 
 /** Another way to find the row of a record, from a copy of the record at another offset. */
 export interface CopyRule {
@@ -24,7 +24,7 @@ export interface CopyRule {
 /** What is known of one record of the log that has no row of its own. */
 export interface LoggedFact {
   /** Whether the fences keep all of it out of the table, by the same rule as in the writer. */
-  isKeptOut(isFenced: IsFenced): boolean;
+  isFencedOut(isFenced: IsFenced): boolean;
   /** For each copy rule its columns as text, in hexadecimal where they may contain anything. */
   readonly copies: readonly (readonly string[])[];
 }
@@ -48,7 +48,7 @@ export interface Flow {
 const hex = (text: string) => Buffer.from(text).toString('hex');
 
 /** As in the writer: by the first table, which has a row for every record. */
-function isKeptOutOf<R>({ tables }: RecordRows<R>, record: R, isFenced: IsFenced): boolean {
+function isFencedOutOf<R>({ tables }: RecordRows<R>, record: R, isFenced: IsFenced): boolean {
   return tables[0]?.withoutFenced(record, isFenced) === null;
 }
 
@@ -74,7 +74,7 @@ function toMessageFact(record: MessageRecord): LoggedFact {
   const [environment, messageId] = [hex(environmentId), toUuidText(record.messageId)];
   const day = new Date(eventTime).toISOString().slice(0, 10);
   return {
-    isKeptOut: (isFenced) =>
+    isFencedOut: (isFenced) =>
       keys.some((key) => isFenced({ environmentId, key, eventTimeMs: eventTime, receivedAtMs: receivedAt })),
     copies: [
       [environment, hex(eventName), day, identityKey.toString('hex'), messageId],
@@ -107,7 +107,7 @@ const messages = createFlow({
 const toDecisionFact = (record: IdentityDecisionRecord): LoggedFact => {
   const { environmentId, generation, partition, offset, step } = record;
   return {
-    isKeptOut: (isFenced) => isKeptOutOf(decisionRows, record, isFenced),
+    isFencedOut: (isFenced) => isFencedOutOf(decisionRows, record, isFenced),
     copies: [[hex(environmentId), ...[generation, partition, offset, step].map(String)]],
   };
 };
@@ -133,7 +133,7 @@ const decisions = createFlow({
 const consents = createFlow({
   codec: consentCodec,
   toFact: (record) => ({
-    isKeptOut: (isFenced) => isKeptOutOf(consentRows, record, isFenced),
+    isFencedOut: (isFenced) => isFencedOutOf(consentRows, record, isFenced),
     copies: [],
   }),
   flow: {
@@ -149,7 +149,7 @@ const consents = createFlow({
 const rejections = createFlow({
   codec: rejectionCodec,
   toFact: (record) => ({
-    isKeptOut: (isFenced) => isKeptOutOf(rejectionRows, record, isFenced),
+    isFencedOut: (isFenced) => isFencedOutOf(rejectionRows, record, isFenced),
     copies: [],
   }),
   flow: {
@@ -177,7 +177,7 @@ export interface DeadOffsets {
 export async function readDeadOffsets(log: LogReader, topics: readonly string[]): Promise<DeadOffsets> {
   const offsets = new Map<string, Set<number>>();
   for (const topic of topics)
-    for await (const { original } of readLetters(log, topic)) {
+    for await (const { original } of readDeadLetters(log, topic)) {
       const key = `${original.topic}/${original.partition}`;
       const known = offsets.get(key) ?? new Set();
       offsets.set(key, known.add(original.offset));

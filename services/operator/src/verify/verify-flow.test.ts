@@ -140,7 +140,7 @@ function judge({ entries, committed, future }: World, stored = new Set(entries.f
 
 const toFact = ({ id, isFenced }: Entry): LoggedFact => {
   const question = { environmentId: '', key: Buffer.from('fenced'), eventTimeMs: 0, receivedAtMs: 0 };
-  return { isKeptOut: (ask) => isFenced && ask(question), copies: [[String(id)]] };
+  return { isFencedOut: (ask) => isFenced && ask(question), copies: [[String(id)]] };
 };
 
 /** Verifies the one partition of a world. */
@@ -182,7 +182,7 @@ it('checks the records of a replaced log by their contents, and ignores rows of 
   const property = fc.asyncProperty(worlds, fc.nat(60), fc.nat(60), async (world, from, length) => {
     const start = world.start + from;
     const range = { start, end: start + length };
-    const report = await verifyWorld(world, new Map([['topic/0', { ranges: [range], standing: null }]]));
+    const report = await verifyWorld(world, new Map([['topic/0', { ranges: [range], undecided: null }]]));
     const isReplaced = (index: number) => index >= from && index < from + length;
     const { entries, committed } = world;
     const stored = new Set(entries.flatMap(({ rows }) => rows));
@@ -206,8 +206,8 @@ it('checks the records of a replaced log by their contents, and ignores rows of 
 it('reports a log that is not the one that was read, and checks it up to the difference', async () => {
   const property = fc.asyncProperty(worlds, fc.nat(60), async (world, at) => {
     const partsAt = Math.min(world.start + at, world.start + world.entries.length);
-    const standing = { words: 'it lost its end', partsAt };
-    const report = await verifyWorld(world, new Map([['topic/0', { ranges: [], standing }]]));
+    const undecided = { words: 'it lost its end', partsAt };
+    const report = await verifyWorld(world, new Map([['topic/0', { ranges: [], undecided }]]));
     expect(report.standing).toBe('it lost its end');
     expect(report.committed).toBe(Math.min(world.start + world.committed, partsAt));
     expect(isClean({ partitions: [report], persons: null, derived: [] })).toBe(false);

@@ -18,7 +18,7 @@ import type { PartitionRange, StoredRows } from './stored-rows.ts';
 /** Reads a value; null when it is unreadable. */
 export type ReadFact = (flow: Flow, record: StreamRecord) => Promise<LoggedFact | null>;
 
-export interface VerifyParts {
+export interface VerifyFlowOptions {
   readonly log: LogReader;
   readonly stored: StoredRows;
   readonly readFact: ReadFact;
@@ -50,14 +50,14 @@ interface Absent {
 }
 
 /** Compares one topic with its table, partition by partition. @throws Error of the stores */
-export async function verifyFlow(flow: Flow, parts: VerifyParts): Promise<PartitionReport[]> {
+export async function verifyFlow(flow: Flow, parts: VerifyFlowOptions): Promise<PartitionReport[]> {
   const { log, stored, topicPrefix, group } = parts;
   const topic = topicPrefix + flow.topic;
   // Committed records have rows, so the rows are read after the commits. The end of the log is read after the rows.
   const committed = await log.committed(group, topic);
   const bounds = await log.bounds(topic);
   const reports = bounds.map((each) => {
-    const standing = parts.replaced.get(`${topic}/${each.partition}`)?.standing ?? null;
+    const standing = parts.replaced.get(`${topic}/${each.partition}`)?.undecided ?? null;
     return createReport(flow, topic, { group, each, committed: committed.get(each.partition), standing });
   });
   let excuses: Excuses | null = null;
@@ -66,7 +66,7 @@ export async function verifyFlow(flow: Flow, parts: VerifyParts): Promise<Partit
     return excuses;
   };
   // Ranges of one partition share buckets, so each has its own query. Mostly there is one range.
-  const ranges = reports.map((report) => ({ report, left: without(judged(report), replacedIn(report, parts)) }));
+  const ranges = reports.map((report) => ({ report, left: without(checkedRange(report), replacedIn(report, parts)) }));
   for (let round = 0; ranges.some(({ left }) => left.length > round); round++) {
     const asked = ranges.flatMap(({ report, left }) => (left[round] ? [{ report, range: left[round] }] : []));
     const counts = await readCounts(flow, asked, parts);
@@ -76,22 +76,22 @@ export async function verifyFlow(flow: Flow, parts: VerifyParts): Promise<Partit
     }
   }
   for (const report of reports)
-    for (const range of within(judged(report), replacedIn(report, parts)))
-      await judgeReplaced({ flow, excuses: await readExcuses(), parts, report }, range);
+    for (const range of within(checkedRange(report), replacedIn(report, parts)))
+      await checkReplaced({ flow, excuses: await readExcuses(), parts, report }, range);
   const lastOffsets = await stored.lastOffsets(flow);
   return await addFuture(flow, { reports, lastOffsets, ends: await log.bounds(topic) }, parts);
 }
 
-const judged = ({ start, committed }: PartitionReport): OffsetRange => ({ start, end: committed });
+const checkedRange = ({ start, committed }: PartitionReport): OffsetRange => ({ start, end: committed });
 
-const replacedIn = ({ topic, partition }: { topic: string; partition: number }, { replaced }: VerifyParts) =>
+const replacedIn = ({ topic, partition }: { topic: string; partition: number }, { replaced }: VerifyFlowOptions) =>
   replaced.get(`${topic}/${partition}`)?.ranges ?? [];
 
 /**
  * Checks offsets that may have rows of the lost log. The offset proves nothing here, so each record is searched by its
  * contents; tables that know rows only by their place are searched by place.
  */
-async function judgeReplaced(work: PartitionWork, range: OffsetRange): Promise<void> {
+async function checkReplaced(work: PartitionWork, range: OffsetRange): Promise<void> {
   const { flow, parts, report } = work;
   const { partition } = report;
   parts.onProgress(`${report.topic}/${partition}: ${range.start} to ${range.end - 1} are of a log that was replaced`);
@@ -105,7 +105,7 @@ async function judgeReplaced(work: PartitionWork, range: OffsetRange): Promise<v
 function createReport(
   flow: Flow,
   topic: string,
-  parts: { group: string; each: LogBounds; committed: number | undefined; standing?: ReplacedLog['standing'] },
+  parts: { group: string; each: LogBounds; committed: number | undefined; standing?: ReplacedLog['undecided'] },
 ): PartitionReport {
   const { group, each, committed, standing = null } = parts;
   const { partition, start, end } = each;
@@ -140,9 +140,9 @@ function createReport(
   };
 }
 
-type AskedRange = { readonly report: PartitionReport; readonly range: OffsetRange };
+type ReportRange = { readonly report: PartitionReport; readonly range: OffsetRange };
 
-async function readCounts(flow: Flow, asked: readonly AskedRange[], { stored }: VerifyParts) {
+async function readCounts(flow: Flow, asked: readonly ReportRange[], { stored }: VerifyFlowOptions) {
   const counts = new Map<number, Map<number, BucketCount>>();
   const ranges = asked.map(({ report: { partition }, range }) => ({ partition, ...range }));
   for await (const count of stored.counts(flow, ranges)) {
@@ -160,14 +160,14 @@ interface Excuses {
 interface PartitionWork {
   readonly flow: Flow;
   readonly excuses: Excuses;
-  readonly parts: VerifyParts;
+  readonly parts: VerifyFlowOptions;
   readonly report: PartitionReport;
 }
 
 function findSuspectsOf(
-  { report, range }: AskedRange,
+  { report, range }: ReportRange,
   counts: ReadonlyMap<number, BucketCount>,
-  { bucketSize }: VerifyParts,
+  { bucketSize }: VerifyFlowOptions,
 ): Suspect[] {
   for (const { rows } of counts.values()) report.rows += rows;
   return findSuspects(range, counts, { bucketSize, bucketsMax: BUCKETS_MAX });
@@ -232,7 +232,7 @@ async function findLost(
   const excuse = (kind: Excuse, count: number) => {
     report.excused[kind] += count;
   };
-  let open = absent.filter(({ fact }) => fact?.isKeptOut(excuses.isFenced) !== true);
+  let open = absent.filter(({ fact }) => fact?.isFencedOut(excuses.isFenced) !== true);
   excuse('fence', absent.length - open.length);
   for (const [index, rule] of flow.copyRules.entries()) {
     const readable = open.filter(({ fact }) => fact !== null);
@@ -267,7 +267,7 @@ async function addFuture(
     lastOffsets: ReadonlyMap<number, number>;
     ends: readonly LogBounds[];
   },
-  parts: VerifyParts,
+  parts: VerifyFlowOptions,
 ): Promise<PartitionReport[]> {
   const { reports, lastOffsets, ends } = found;
   const topic = parts.topicPrefix + flow.topic;

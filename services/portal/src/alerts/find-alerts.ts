@@ -8,53 +8,54 @@ import {
 } from '@playline/access-keys';
 import { settleWithin } from '@playline/http';
 import type { PagesParts } from '../pages/index.ts';
-import type { OpenLetters, WriterDelay } from '../standing/index.ts';
+import type { OpenDeadLetters, WriterDelay } from '../pipeline-status.ts';
 
 /** What is told of projects; null where it cannot be had now: a page tells the rest all the same, and says what is missing. */
 export interface Figures {
   /** Of the last hour and the minute that is not over, by environment id. */
   readonly minutes: ReadonlyMap<string, readonly EnvironmentMinute[]> | null;
   readonly delay: WriterDelay | null;
-  readonly letters: OpenLetters | null;
+  readonly deadLetters: OpenDeadLetters | null;
   /** Live keys by project id, and how each is used. */
   readonly keys: ReadonlyMap<string, readonly KeyRecord[]> | null;
   readonly uses: ReadonlyMap<string, KeyUse> | null;
   readonly nowMs: number;
 }
 
-export type FiguresParts = Pick<PagesParts, 'usage' | 'standing' | 'keys' | 'frame'>;
+export type FiguresParts = Pick<PagesParts, 'usage' | 'pipeline' | 'keys' | 'frame'>;
 
 /** An hour, and the minute that is not over. */
 const MINUTES = 61;
 /** Stores that do not answer keep nobody from their projects. */
-const TOLD_MAX_MS = 2_000;
+const READ_MAX_MS = 2_000;
 
 /** Reads what pages tell of projects. Never throws: what cannot be had is null. */
 export async function readFigures(parts: FiguresParts, projects: readonly ProjectRecord[]): Promise<Figures> {
-  const { usage, standing, frame } = parts;
+  const { usage, pipeline: standing, frame } = parts;
   const ids = projects.flatMap(({ environments }) => environments.map(({ id }) => id));
   const [minutes, delay, letters, ofKeys] = await Promise.all([
-    told(usage.readEnvironments(ids, MINUTES)),
-    told(standing.writerDelay()),
-    told(standing.openLetters()),
+    orNull(usage.readEnvironments(ids, MINUTES)),
+    orNull(standing.writerDelay()),
+    orNull(standing.openDeadLetters()),
     readKeys(parts, projects),
   ]);
-  return { minutes, delay, letters, ...ofKeys, nowMs: frame.wallClockMs() };
+  return { minutes, delay, deadLetters: letters, ...ofKeys, nowMs: frame.wallClockMs() };
 }
 
 async function readKeys({ keys, usage }: FiguresParts, projects: readonly ProjectRecord[]) {
-  const lists = await told(
+  const lists = await orNull(
     keys.all().then((records) => projects.map(({ id }) => [id, keysOfProject(records, id)] as const)),
   );
   if (lists === null) return { keys: null, uses: null };
   const isLive = ({ revokedAt }: KeyRecord) => revokedAt === null;
   const live = new Map(lists.map(([id, list]) => [id, list.filter(isLive)]));
-  const uses = await told(usage.readKeys([...live.values()].flat().map(({ keyId }) => keyId)));
+  const uses = await orNull(usage.readKeys([...live.values()].flat().map(({ keyId }) => keyId)));
   return { keys: live, uses };
 }
 
 /** Null where it fails or takes too long. */
-export const told = <T>(reading: Promise<T>): Promise<T | null> => settleWithin(TOLD_MAX_MS, reading).catch(() => null);
+export const orNull = <T>(reading: Promise<T>): Promise<T | null> =>
+  settleWithin(READ_MAX_MS, reading).catch(() => null);
 
 /** Something that somebody should look at. */
 export interface Alert {
@@ -100,7 +101,7 @@ export interface FoundAlerts {
 
 /** Looks for alerts in figures as they are now. Keeps nothing: what has passed is told by nobody. */
 export function findAlerts(project: ProjectRecord, figures: Figures): FoundAlerts {
-  const { minutes, delay, letters, keys, uses } = figures;
+  const { minutes, delay, deadLetters: letters, keys, uses } = figures;
   const unknown: AlertKind[] = [];
   if (minutes === null) unknown.push('rejections');
   if (delay === null) unknown.push('delay');
@@ -108,7 +109,7 @@ export function findAlerts(project: ProjectRecord, figures: Figures): FoundAlert
   if (keys === null || uses === null) unknown.push('unused key', 'refused key');
   const alerts = [
     ...ofDelay(figures),
-    ...project.environments.flatMap((each) => [...ofRejections(each, figures), ...ofLetters(each, figures)]),
+    ...project.environments.flatMap((each) => [...ofRejections(each, figures), ...ofDeadLetters(each, figures)]),
     ...(keys?.get(project.id) ?? []).flatMap((key) => ofKey(project, key, figures)),
   ];
   return { alerts, unknown };
@@ -130,7 +131,7 @@ function ofRejections({ id, name }: Environment, { minutes }: Figures): Alert[] 
   return [{ kind: 'rejections', environment: name, figures: { value: rejected, of: all, name: '' } }];
 }
 
-function ofLetters({ id, name }: Environment, { letters }: Figures): Alert[] {
+function ofDeadLetters({ id, name }: Environment, { deadLetters: letters }: Figures): Alert[] {
   const value = letters?.byEnvironment.get(id) ?? 0;
   return value === 0 ? [] : [{ kind: 'dead letters', environment: name, figures: { value, of: 0, name: '' } }];
 }

@@ -5,9 +5,9 @@ export interface PortalCookie {
   /** Its text; null when the request has none, or one that is none of ours. */
   read(header: string | undefined): string | null;
   /** Value of `set-cookie` that gives it to the browser. */
-  give(text: string): string;
+  toSetCookie(text: string): string;
   /** Value of `set-cookie` that takes it away. */
-  take(): string;
+  toClearCookie(): string;
 }
 
 /** The cookie that a session stands in. */
@@ -26,7 +26,7 @@ const INSTANCE_CHARACTERS = 8;
 const SESSION_MAX_AGE_S = 7 * 24 * 60 * 60;
 const SESSION_TEXT = /^[A-Za-z0-9_-]{43}$/;
 /** Whoever is at a provider has it with them: 256 bits, and the code of a link where they have one. */
-const WAY_TEXT = /^[A-Za-z0-9_-]{43}\.[A-Za-z0-9_-]{0,100}$/;
+const PROVIDER_TEXT = /^[A-Za-z0-9_-]{43}\.[A-Za-z0-9_-]{0,100}$/;
 
 /**
  * The cookie of one instance: browsers send cookies to every port of a host, so its name has something of the instance's
@@ -42,8 +42,8 @@ export function createSessionCookie(origin: string, secret: Buffer): SessionCook
  * The cookie of a browser that was sent to a provider: it comes back with the browser, from another site (`SameSite=Lax`).
  * @param maxAgeS as long as it may be away
  */
-export function createWayCookie(origin: string, secret: Buffer, maxAgeS: number): PortalCookie {
-  return createCookie(origin, secret, { name: 'playline-way', text: WAY_TEXT, maxAgeS });
+export function createProviderCookie(origin: string, secret: Buffer, maxAgeS: number): PortalCookie {
+  return createCookie(origin, secret, { name: 'playline-way', text: PROVIDER_TEXT, maxAgeS });
 }
 
 /** The cookie of a browser in which somebody has signed in before: tries of others do not keep them out there. */
@@ -51,7 +51,7 @@ export interface BrowserCookie {
   /** The id of the browser, if the account has signed in there; else null. */
   read(header: string | undefined, accountId: string): string | null;
   /** Value of `set-cookie` for a browser in which the account has signed in. */
-  give(accountId: string): string;
+  toSetCookie(accountId: string): string;
 }
 
 /** Half a year: whoever has not signed in for longer counts as in a new browser. */
@@ -73,9 +73,9 @@ export function createBrowserCookie(origin: string, secret: Buffer): BrowserCook
       const right = sign(id, accountId);
       return sent.length === right.length && timingSafeEqual(sent, right) ? id : null;
     },
-    give: (accountId) => {
+    toSetCookie: (accountId) => {
       const id = randomBytes(BROWSER_ID_BYTES).toString('base64url');
-      return cookie.give(`${id}.${sign(id, accountId).toString('base64url')}`);
+      return cookie.toSetCookie(`${id}.${sign(id, accountId).toString('base64url')}`);
     },
   };
 }
@@ -95,7 +95,7 @@ function createCookie(origin: string, secret: Buffer, kind: CookieKind): PortalC
       const [value = ''] = values.length === 1 ? values : [];
       return kind.text.test(value) ? value : null;
     },
-    give: (text) => `${name}=${text}; Max-Age=${kind.maxAgeS}; ${rules}`,
-    take: () => `${name}=; Max-Age=0; ${rules}`,
+    toSetCookie: (text) => `${name}=${text}; Max-Age=${kind.maxAgeS}; ${rules}`,
+    toClearCookie: () => `${name}=; Max-Age=0; ${rules}`,
   };
 }

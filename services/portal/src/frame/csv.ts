@@ -42,15 +42,15 @@ export async function* toCsv<T>(
   if (text !== '') yield text;
 }
 
-export interface EndedCsvOptions<T, P> extends CsvOptions<T> {
+export interface LimitedCsvOptions<T, P> extends CsvOptions<T> {
   /** What the last line says where there is more than the file has. */
-  readonly toEnd: (place: P) => string;
+  readonly toLastLine: (place: P) => string;
 }
 
 /** As `toCsv`, of lists that say in the end where they were cut off; null: they are whole. */
-export async function* toEndedCsv<T, P>(
+export async function* toLimitedCsv<T, P>(
   lists: AsyncGenerator<readonly T[], P | null>,
-  { toEnd, ...options }: EndedCsvOptions<T, P>,
+  { toLastLine: toEnd, ...options }: LimitedCsvOptions<T, P>,
 ): AsyncGenerator<string> {
   const end: { place: P | null } = { place: null };
   async function* watched() {

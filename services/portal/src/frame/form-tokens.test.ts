@@ -3,13 +3,13 @@ import { expect, it } from 'vitest';
 import { createFormTokens } from './form-tokens.ts';
 
 const secret = Buffer.alloc(32, 7);
-const use = { sessionId: 's', path: '/projects/p', deed: 'rename' };
+const use = { sessionId: 's', path: '/projects/p', action: 'rename' };
 
 it('takes a token for the session, the page and the deed it was made for, and for no other', () => {
   const tokens = createFormTokens(secret);
   const token = tokens.issue(use);
   expect(tokens.check(token, use)).toMatchObject({ nonce: token.split('.')[0] });
-  for (const other of [{ sessionId: 't' }, { sessionId: '' }, { path: '/projects/q' }, { deed: 'archive' }])
+  for (const other of [{ sessionId: 't' }, { sessionId: '' }, { path: '/projects/q' }, { action: 'archive' }])
     expect(tokens.check(token, { ...use, ...other })).toBeNull();
   expect(createFormTokens(Buffer.alloc(32, 8)).check(token, use)).toBeNull();
 });

@@ -6,11 +6,11 @@ export interface TokenUse {
   readonly sessionId: string;
   /** The page's own path, ids included. */
   readonly path: string;
-  readonly deed: string;
+  readonly action: string;
 }
 
 /** A token that was signed here and has not expired. */
-export interface GoodToken {
+export interface ValidToken {
   /** To be spent, so that the form does what it does once. */
   readonly nonce: string;
   /** How long somebody could still send it. */
@@ -21,7 +21,7 @@ export interface FormTokens {
   /** A token for a form that is about to be shown; nothing is stored. */
   issue(use: TokenUse): string;
   /** @returns null for a token that is not ours, not for this use, or too old */
-  check(token: string, use: TokenUse): GoodToken | null;
+  check(token: string, use: TokenUse): ValidToken | null;
 }
 
 /** A page that was left open over a working day still works. */
@@ -37,7 +37,7 @@ const FORM = /^([A-Za-z0-9_-]{22})\.(\d{1,12})\.([A-Za-z0-9_-]{43})$/;
 export function createFormTokens(secret: Buffer, wallClockMs: () => number = Date.now): FormTokens {
   // Created once: creating a key object takes longer than signing with it.
   const key = createSecretKey(secret);
-  const sign = (nonce: string, expiresS: number, { sessionId, path, deed }: TokenUse) =>
+  const sign = (nonce: string, expiresS: number, { sessionId, path, action: deed }: TokenUse) =>
     createHmac('sha256', key)
       .update(JSON.stringify(['form', nonce, expiresS, sessionId, path, deed]))
       .digest('base64url');

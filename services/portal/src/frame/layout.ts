@@ -11,7 +11,7 @@ export interface LayoutOptions {
 }
 
 /** A link at the side. */
-interface Entry {
+interface NavLink {
   readonly text: string;
   readonly path: string;
 }
@@ -34,9 +34,9 @@ export function toDocument(
 ${files.map((name) => html`<script type="module" src="/assets/${name}"></script>\n`)}</head>
 <body>
 <a class="skip" href="#content">To the content</a>
-${toTop(visit)}
+${toHeader(visit)}
 <div class="frame">
-${toSide(visit)}
+${toSideNav(visit)}
 <main id="content" tabindex="-1">
 ${message === null ? '' : html`<p class="message ${message.kind}" role="${message.kind === 'failed' ? 'alert' : 'status'}">${message.text}</p>`}
 <h1>${title}</h1>
@@ -48,11 +48,11 @@ ${visit?.account ? html`<footer>Playline ${VERSION}</footer>\n` : ''}</body>
 `.text;
 }
 
-function toTop(visit: Visit | null): Markup {
+function toHeader(visit: Visit | null): Markup {
   const account = visit?.account ?? null;
   return html`<header class="top">
 <a class="brand" href="/"><img src="/assets/icon.svg" alt="" width="22" height="22">Playline</a>
-${visit === null ? '' : toPlace(visit)}
+${visit === null ? '' : toScopeNav(visit)}
 ${
   visit === null || account === null
     ? ''
@@ -66,7 +66,7 @@ ${
 }
 
 /** Where one is: the project, and the environments to switch between, production coloured. */
-function toPlace({ project, environment, path }: Visit): HtmlValue {
+function toScopeNav({ project, environment, path }: Visit): HtmlValue {
   if (project === null) return '';
   const rest = environment === null ? 'keys' : (path.split('/')[5] ?? 'keys');
   const links = project.environments.map(({ name, kind }) => {
@@ -76,21 +76,21 @@ function toPlace({ project, environment, path }: Visit): HtmlValue {
   return html`<nav class="place" aria-label="Project and environment"><a href="${projectPath(project.id)}">${project.name}</a>${links}</nav>`;
 }
 
-function toSide(visit: Visit | null): HtmlValue {
+function toSideNav(visit: Visit | null): HtmlValue {
   if (visit === null || visit.account === null) return '';
   const groups = [
     { name: visit.environment === null ? '' : visit.environment.name, entries: entriesOfEnvironment(visit) },
     { name: visit.project?.name ?? '', entries: entriesOfProject(visit) },
     { name: 'Instance', entries: entriesOfInstance(visit) },
   ].filter(({ entries }) => entries.length > 0);
-  const toLink = ({ text, path }: Entry) =>
+  const toLink = ({ text, path }: NavLink) =>
     html`<li><a href="${path}"${path === visit.path ? html` aria-current="page"` : ''}>${text}</a></li>`;
   return html`<nav class="side" aria-label="Pages">${groups.map(
     ({ name, entries }) => html`<h2>${name}</h2><ul>${entries.map(toLink)}</ul>`,
   )}</nav>`;
 }
 
-function entriesOfEnvironment(visit: Visit): Entry[] {
+function entriesOfEnvironment(visit: Visit): NavLink[] {
   const { project, environment } = visit;
   if (project === null || environment === null) return [];
   const base = environmentPath(project.id, environment.name);
@@ -114,7 +114,7 @@ const ENVIRONMENT_PAGES = [
   { text: 'Limits', name: 'limits', action: 'project.read' },
 ] as const;
 
-function entriesOfProject(visit: Visit): Entry[] {
+function entriesOfProject(visit: Visit): NavLink[] {
   if (visit.project === null) return [];
   const base = projectPath(visit.project.id);
   return [
@@ -125,7 +125,7 @@ function entriesOfProject(visit: Visit): Entry[] {
   ];
 }
 
-function entriesOfInstance(visit: Visit): Entry[] {
+function entriesOfInstance(visit: Visit): NavLink[] {
   if (visit.account?.isAdministrator !== true) return [{ text: 'Projects', path: '/' }];
   return [
     { text: 'Projects', path: '/' },

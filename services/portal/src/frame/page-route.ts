@@ -13,17 +13,17 @@ import { type HtmlValue, html } from '@playline/api-docs';
 import { PublicError } from '@playline/errors';
 import {
   type BytesInFlight,
-  ClientGone,
+  ClientDisconnected,
   type Exchange,
   type HeaderList,
   planFormBody,
   type Route,
   readBody,
 } from '@playline/http';
+import type { FrameParts, Visitor } from './frame-parts.ts';
 import { toDocument } from './layout.ts';
-import { notThere } from './not-there.ts';
-import type { Access, Answer, Deed, FormValues, PortalPage, Visit } from './page.ts';
-import type { FrameParts, Visitor } from './parts-of-frame.ts';
+import { pageNotFound } from './not-found.ts';
+import type { Access, Answer, FormAction, FormValues, PortalPage, Visit } from './page.ts';
 import { claimantOf } from './shares.ts';
 
 /** A sign-in counts as fresh for this long: who makes a secret shall be the person at the keyboard. */
@@ -55,18 +55,18 @@ export function createPageRoutes(parts: FrameParts, page: PortalPage): Route[] {
   const show: Route = {
     method: 'GET',
     path: page.path,
-    handle: (exchange, params) => answering(parts, exchange, () => showPage({ parts, page, exchange, params })),
+    handle: (exchange, params) => answerFaults(parts, exchange, () => showPage({ parts, page, exchange, params })),
   };
-  if (page.deeds === undefined) return [show];
+  if (page.actions === undefined) return [show];
   const change: Route = {
     method: 'POST',
     path: page.path,
-    handle: (exchange, params) => answering(parts, exchange, () => doDeed({ parts, page, exchange, params })),
+    handle: (exchange, params) => answerFaults(parts, exchange, () => handleForm({ parts, page, exchange, params })),
   };
   return [show, change];
 }
 
-interface Asked {
+interface PageCall {
   readonly parts: FrameParts;
   readonly page: PortalPage;
   readonly exchange: Exchange;
@@ -74,7 +74,7 @@ interface Asked {
 }
 
 /** Answers what goes wrong with a page: whoever asks is a person. */
-async function answering(parts: FrameParts, exchange: Exchange, work: () => Promise<void>): Promise<void> {
+async function answerFaults(parts: FrameParts, exchange: Exchange, work: () => Promise<void>): Promise<void> {
   try {
     await work();
   } catch (fault) {
@@ -82,8 +82,8 @@ async function answering(parts: FrameParts, exchange: Exchange, work: () => Prom
   }
 }
 
-async function showPage({ parts, page, exchange, params }: Asked): Promise<void> {
-  if (!assertOurHost(parts.origin, exchange)) return;
+async function showPage({ parts, page, exchange, params }: PageCall): Promise<void> {
+  if (!assertOwnHost(parts.origin, exchange)) return;
   const visit = await visitOf(parts, exchange, params);
   if (!isAdmitted(visit, page.access)) return refuse(visit, page.access);
   await parts.shares.run(visit, async () => {
@@ -94,38 +94,38 @@ async function showPage({ parts, page, exchange, params }: Asked): Promise<void>
   });
 }
 
-async function doDeed({ parts, page, exchange, params }: Asked): Promise<void> {
-  if (!assertOurHost(parts.origin, exchange)) return;
-  assertOurOrigin(parts.origin, exchange);
+async function handleForm({ parts, page, exchange, params }: PageCall): Promise<void> {
+  if (!assertOwnHost(parts.origin, exchange)) return;
+  assertOwnOrigin(parts.origin, exchange);
   // Before anybody is judged: whoever sends the end of a form late is judged by what they may do then.
   const values = await readForm(exchange.request, parts.forms, parts.addressOf(exchange.request));
   const visit = await visitOf(parts, exchange, params);
   if (visit.session === null) parts.admitStranger(visit.address);
   else parts.admitMember(visit.session.accountId);
   const name = values.text('deed');
-  const deed = Object.hasOwn(page.deeds ?? {}, name) ? page.deeds?.[name] : undefined;
+  const deed = Object.hasOwn(page.actions ?? {}, name) ? page.actions?.[name] : undefined;
   if (deed === undefined) throw new PublicError('VALIDATION_ERROR', { message: 'This page has no such form.' });
   if (!isAdmitted(visit, page.access) || !isAdmitted(visit, deed.access)) return refuse(visit, deed.access);
-  const use = { sessionId: visit.session?.id ?? '', path: visit.path, deed: name };
+  const use = { sessionId: visit.session?.id ?? '', path: visit.path, action: name };
   const token = parts.tokens.check(values.text('token'), use);
   if (token === null) return showFailed({ page, visit, values }, new PublicError('VALIDATION_ERROR', FORM_TOO_OLD));
-  if (deed.isFresh === true && !isFresh(visit, parts)) return askForSignIn(visit);
+  if (deed.needsFreshSignIn === true && !isFresh(visit, parts)) return redirectToFreshSignIn(visit);
   // The guarantee: of however many requests with this form one goes on, so a reload does nothing twice and shows nothing again.
   const isFirst = await parts.oneTime.spend({ purpose: 'form', text: token.nonce, lifetimeS: token.lifetimeS });
   if (!isFirst) return sendAnswer(visit, ALREADY_DONE(visit), null);
-  await parts.shares.run(visit, () => runDeed({ page, visit, values }, deed));
+  await parts.shares.run(visit, () => runAction({ page, visit, values }, deed));
 }
 
-interface Doing {
+interface Submission {
   readonly page: PortalPage;
   readonly visit: Visit;
   readonly values: FormValues;
 }
 
-async function runDeed(doing: Doing, deed: Deed): Promise<void> {
+async function runAction(doing: Submission, action: FormAction): Promise<void> {
   const { visit, values } = doing;
   try {
-    sendAnswer(visit, await deed.run(visit, values), null);
+    sendAnswer(visit, await action.run(visit, values), null);
   } catch (fault) {
     if (!(fault instanceof PublicError) || fault.status >= 500) throw fault;
     await showFailed(doing, fault);
@@ -133,7 +133,7 @@ async function runDeed(doing: Doing, deed: Deed): Promise<void> {
 }
 
 /** The page with what was typed, and what is wrong with it. */
-async function showFailed({ page, visit, values }: Doing, { message, status }: PublicError): Promise<void> {
+async function showFailed({ page, visit, values }: Submission, { message, status }: PublicError): Promise<void> {
   const shown = await page.show(visit, { message, values });
   sendAnswer(visit, shown.kind === 'page' ? { ...shown, status } : shown, { kind: 'failed', text: message });
 }
@@ -162,21 +162,21 @@ function isFresh({ session }: Visit, { wallClockMs }: FrameParts): boolean {
 
 /** To sign in, or, for whoever has, the same as for what does not exist: nobody learns what others have. */
 function refuse(visit: Visit, access: Access): void {
-  if (visit.account !== null || access === 'everybody') throw notThere();
+  if (visit.account !== null || access === 'everybody') throw pageNotFound();
   visit.exchange.answerEmpty(303, [
     'location',
-    `/sign-in?next=${encodeURIComponent(targetOf(visit))}`,
+    `/sign-in?next=${encodeURIComponent(returnPathOf(visit))}`,
     ...PAGE_HEADERS,
   ]);
 }
 
 /** Where a person goes on after the sign-in; a form that was sent is not. */
-function targetOf({ exchange, path, query }: Visit): string {
+function returnPathOf({ exchange, path, query }: Visit): string {
   const text = query.toString();
   return exchange.request.method === 'GET' && text !== '' ? `${path}?${text}` : path;
 }
 
-function askForSignIn(visit: Visit): void {
+function redirectToFreshSignIn(visit: Visit): void {
   visit.exchange.answerEmpty(303, [
     ...['location', `/sign-in?again=1&next=${encodeURIComponent(visit.path)}`],
     ...PAGE_HEADERS,
@@ -193,7 +193,7 @@ type Message = { readonly kind: 'done' | 'failed'; readonly text: string } | nul
 
 /** One export of the project's share, from its first query until the client has all of it, or leaves. */
 async function sendExport({ shares }: FrameParts, visit: Visit, file: Of<'long file'>): Promise<void> {
-  const leave = await shares.exports.enter(claimantOf(visit));
+  const leave = await shares.exports.acquire(claimantOf(visit));
   try {
     await sendLongFile(visit, file, toFileHeaders(file.name));
   } finally {
@@ -202,21 +202,21 @@ async function sendExport({ shares }: FrameParts, visit: Visit, file: Of<'long f
 }
 
 function sendAnswer(visit: Visit, answer: Answer, message: Message): void {
-  if (answer.kind === 'see') sendSee(visit, answer);
-  else if (answer.kind === 'leave') sendLeave(visit, answer);
+  if (answer.kind === 'see') sendRedirect(visit, answer);
+  else if (answer.kind === 'leave') sendExternalRedirect(visit, answer);
   else if (answer.kind === 'file') sendFile(visit, answer);
   else if (answer.kind === 'page') sendPage(visit, answer, message);
 }
 
 type Of<K extends Answer['kind']> = Extract<Answer, { kind: K }>;
 
-function sendSee({ exchange }: Visit, { to, notice, cookie }: Of<'see'>): void {
+function sendRedirect({ exchange }: Visit, { to, notice, cookie }: Of<'see'>): void {
   const location = notice === undefined ? to : `${to}${to.includes('?') ? '&' : '?'}done=${notice}`;
   const given = [cookie ?? []].flat().flatMap((each) => ['set-cookie', each]);
   exchange.answerEmpty(303, ['location', location, ...given, ...PAGE_HEADERS]);
 }
 
-function sendLeave({ exchange }: Visit, { to, cookie }: Of<'leave'>): void {
+function sendExternalRedirect({ exchange }: Visit, { to, cookie }: Of<'leave'>): void {
   exchange.answerEmpty(303, ['location', to.href, 'set-cookie', cookie, ...PAGE_HEADERS]);
 }
 
@@ -240,7 +240,7 @@ const HTML = 'text/html; charset=utf-8';
 /** What a person is shown of a fault, with the trace id to give to whoever runs the portal. */
 export function answerFault({ onFault }: FrameParts, exchange: Exchange, fault: unknown): void {
   const isPublic = fault instanceof PublicError && fault.status < 500;
-  if (!isPublic && !isOfLeaving(fault)) onFault(exchange, fault);
+  if (!isPublic && !isDisconnect(fault)) onFault(exchange, fault);
   if (exchange.answered) return;
   const status = isPublic ? fault.status : 500;
   const message = isPublic
@@ -256,8 +256,8 @@ ${isPublic ? '' : html`<p>If it lasts, give the operator this trace id: <code>${
 }
 
 /** What was given up because nobody waits for it any more has not failed. */
-function isOfLeaving(fault: unknown): boolean {
-  return fault instanceof ClientGone || (fault instanceof Error && fault.cause instanceof ClientGone);
+function isDisconnect(fault: unknown): boolean {
+  return fault instanceof ClientDisconnected || (fault instanceof Error && fault.cause instanceof ClientDisconnected);
 }
 
 const TITLES: Readonly<Record<number, string>> = {
@@ -335,7 +335,7 @@ async function drained(stream: Writable, signal: AbortSignal): Promise<void> {
  * Whoever comes by the address 127.0.0.1 where the portal is called localhost is led there, since passkeys know names only.
  * @returns false when the exchange has been answered by that
  */
-function assertOurHost(origin: URL, exchange: Exchange): boolean {
+function assertOwnHost(origin: URL, exchange: Exchange): boolean {
   const { request } = exchange;
   const host = request.headers.host ?? '';
   if (host === origin.host) return true;
@@ -352,7 +352,7 @@ function assertOurHost(origin: URL, exchange: Exchange): boolean {
  * which is `null` from pages without referrer, as ours are.
  * @throws PublicError VALIDATION_ERROR for a form of any other page, and for one that nobody vouches for
  */
-function assertOurOrigin(origin: URL, { request }: Exchange): void {
+function assertOwnOrigin(origin: URL, { request }: Exchange): void {
   const { origin: given = 'null', 'sec-fetch-site': site } = request.headers;
   const isOurs = given === origin.origin || (given === 'null' && site !== undefined);
   if (isOurs && (site === undefined || site === 'same-origin')) return;
@@ -373,7 +373,7 @@ async function visitOf(
   const visitor = await visitorOf(parts, exchange);
   const names = Object.fromEntries(Object.entries(params).map(([name, value]) => [name, String(value)]));
   const { project = null, environment = null } =
-    visitor === null ? {} : placeOf(await projectsFor(parts, names), names, visitor);
+    visitor === null ? {} : findScope(await projectsFor(parts, names), names, visitor);
   const account = visitor?.account ?? null;
   const sessionId = visitor?.session.id ?? '';
   const may = (action: Action, projectId: string | null = project?.id ?? null) =>
@@ -394,7 +394,7 @@ async function visitOf(
     author: { changedBy: account?.id ?? '', requestId: exchange.traceId },
     form: (deed, content, { path = url.pathname, className = 'form' } = {}) =>
       html`<form class="${className}" method="post" action="${path}">
-<input type="hidden" name="deed" value="${deed}"><input type="hidden" name="token" value="${parts.tokens.issue({ sessionId, path, deed })}">
+<input type="hidden" name="deed" value="${deed}"><input type="hidden" name="token" value="${parts.tokens.issue({ sessionId, path, action: deed })}">
 ${content}
 </form>`,
   };
@@ -413,22 +413,22 @@ async function projectsFor(parts: FrameParts, names: Readonly<Record<string, str
   return names.project === undefined ? [] : parts.projects();
 }
 
-interface Place {
+interface Scope {
   readonly project?: ProjectRecord;
   readonly environment?: ProjectEnvironment;
 }
 
 /** By the id of the project and the name of its environment, each compared whole. */
-function placeOf(
+function findScope(
   projects: readonly ProjectRecord[],
   { project: id, environment: name }: Readonly<Record<string, string>>,
   { account }: Visitor,
-): Place {
+): Scope {
   if (id === undefined) return {};
   const project = projects.find((each) => each.id === id);
-  if (project === undefined || !mayDo({ account, action: 'project.read', projectId: project.id })) throw notThere();
+  if (project === undefined || !mayDo({ account, action: 'project.read', projectId: project.id })) throw pageNotFound();
   if (name === undefined) return { project };
   const environment = project.environments.find((each) => each.name === name);
-  if (environment === undefined) throw notThere();
+  if (environment === undefined) throw pageNotFound();
   return { project, environment };
 }

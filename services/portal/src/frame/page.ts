@@ -86,10 +86,10 @@ export type Answer =
   | { readonly kind: 'answered' };
 
 /** Something that a form does. */
-export interface Deed {
+export interface FormAction {
   readonly access: Access;
   /** Asks for a sign-in of the last ten minutes. */
-  readonly isFresh?: boolean;
+  readonly needsFreshSignIn?: boolean;
   /**
    * Does it. A `PublicError` that it throws is shown above the page, with what was typed still there.
    */
@@ -104,7 +104,7 @@ export interface PortalPage {
   /** Shows it. @param fault what a deed that failed says, and what had been typed */
   show(visit: Visit, fault?: { readonly message: string; readonly values: FormValues }): Answer | Promise<Answer>;
   /** By the name that forms give (`visit.form(name, …)`). */
-  readonly deeds?: Readonly<Record<string, Deed>>;
+  readonly actions?: Readonly<Record<string, FormAction>>;
   /** Sentences that a deed leads to, by the name it gives (`{ kind: 'see', notice }`). */
   readonly notices?: Readonly<Record<string, string>>;
 }

@@ -1,7 +1,7 @@
 import type { QueryRows } from '@playline/stores';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { type Claimant, createPortalShares, createShares, type Leave, SUPPLIES } from './shares.ts';
+import { CAPACITIES, type Claimant, createFairLimiter, createPortalShares, type Release } from './shares.ts';
 
 const supply = { name: 'things', total: 6, reserved: 2, perProject: 3, waitMs: 0 };
 const of = (share: string): Claimant => ({ share, isAdministrator: false });
@@ -10,24 +10,24 @@ const BUSY = { code: 'TOO_MANY_REQUESTS_ERROR' };
 
 describe('a supply that projects share', () => {
   it('gives one project its share, others the rest, and administrators what is reserved for them', async () => {
-    const shares = createShares(supply);
-    for (let at = 0; at < 3; at++) await shares.enter(of('p'));
-    await expect(shares.enter(of('p'))).rejects.toMatchObject({
+    const shares = createFairLimiter(supply);
+    for (let at = 0; at < 3; at++) await shares.acquire(of('p'));
+    await expect(shares.acquire(of('p'))).rejects.toMatchObject({
       ...BUSY,
       message: expect.stringContaining('Your project'),
     });
-    const leave = await shares.enter(of('q'));
-    await expect(shares.enter(of('r'))).rejects.toMatchObject({
+    const leave = await shares.acquire(of('q'));
+    await expect(shares.acquire(of('r'))).rejects.toMatchObject({
       ...BUSY,
       message: expect.stringContaining('This portal'),
     });
-    await shares.enter(administrator);
-    await shares.enter(administrator);
-    await expect(shares.enter(administrator)).rejects.toMatchObject(BUSY);
+    await shares.acquire(administrator);
+    await shares.acquire(administrator);
+    await expect(shares.acquire(administrator)).rejects.toMatchObject(BUSY);
     leave();
     leave();
-    await shares.enter(of('r'));
-    await expect(shares.enter(of('r'))).rejects.toMatchObject(BUSY);
+    await shares.acquire(of('r'));
+    await expect(shares.acquire(of('r'))).rejects.toMatchObject(BUSY);
   });
 
   it('is never exceeded, and never lost, in whatever order who enters and leaves', async () => {
@@ -35,12 +35,12 @@ describe('a supply that projects share', () => {
     const steps = fc.array(fc.record({ who: fc.nat(3), leaves: fc.boolean() }), { maxLength: 60 });
     await fc.assert(
       fc.asyncProperty(steps, async (list) => {
-        const shares = createShares(supply);
-        const held: { who: number; leave: Leave }[] = [];
+        const shares = createFairLimiter(supply);
+        const held: { who: number; leave: Release }[] = [];
         for (const { who, leaves } of list) {
           if (leaves) held.splice(who % Math.max(1, held.length), 1)[0]?.leave();
           else
-            await shares.enter(claimants[who]!).then(
+            await shares.acquire(claimants[who]!).then(
               (leave) => void held.push({ who, leave }),
               () => {},
             );
@@ -51,18 +51,18 @@ describe('a supply that projects share', () => {
             expect(projects.filter((each) => each.who === project).length).toBeLessThanOrEqual(3);
         }
         for (const { leave } of held) leave();
-        for (let at = 0; at < 6; at++) await shares.enter(administrator);
+        for (let at = 0; at < 6; at++) await shares.acquire(administrator);
       }),
     );
   });
 
   it('goes to the waiting project that uses least of it, and to nobody who has left', async () => {
-    const shares = createShares({ ...supply, total: 5, waitMs: 10_000 });
-    const leaves = [await shares.enter(of('p')), await shares.enter(of('p')), await shares.enter(of('q'))];
+    const shares = createFairLimiter({ ...supply, total: 5, waitMs: 10_000 });
+    const leaves = [await shares.acquire(of('p')), await shares.acquire(of('p')), await shares.acquire(of('q'))];
     const entered: string[] = [];
     const gone = new AbortController();
-    const left = shares.enter(of('s'), gone.signal);
-    const waiting = ['p', 'r'].map((share) => shares.enter(of(share)).then(() => entered.push(share)));
+    const left = shares.acquire(of('s'), gone.signal);
+    const waiting = ['p', 'r'].map((share) => shares.acquire(of(share)).then(() => entered.push(share)));
     gone.abort(new Error('left'));
     await expect(left).rejects.toThrow('left');
     leaves[2]!();
@@ -74,22 +74,22 @@ describe('a supply that projects share', () => {
   });
 
   it('is waited for no longer than its time', async () => {
-    const shares = createShares({ ...supply, total: 2, waitMs: 20 });
-    await expect(shares.enter(of('p'))).rejects.toMatchObject(BUSY);
+    const shares = createFairLimiter({ ...supply, total: 2, waitMs: 20 });
+    await expect(shares.acquire(of('p'))).rejects.toMatchObject(BUSY);
   });
 });
 
 describe('the queries of the portal', () => {
   it('are at most six at one time for a project, whatever its pages send, and those of another project run', async () => {
-    const shares = createPortalShares({ ...SUPPLIES, queries: { ...SUPPLIES.queries, waitMs: 20 } });
+    const shares = createPortalShares({ ...CAPACITIES, queries: { ...CAPACITIES.queries, waitMs: 20 } });
     const running = new Map<string, number>();
-    const ends: Leave[] = [];
+    const ends: Release[] = [];
     const query: QueryRows = async function* (sql) {
       running.set(sql, (running.get(sql) ?? 0) + 1);
       await new Promise<void>((resolve) => ends.push(resolve));
       yield [1];
     };
-    const divided = shares.divide(query);
+    const divided = shares.limitQueries(query);
     const read = async (sql: string) => {
       for await (const _ of divided(sql));
     };

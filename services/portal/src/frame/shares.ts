@@ -4,7 +4,7 @@ import type { QueryOptions, QueryRows } from '@playline/stores';
 import type { Visit } from './page.ts';
 
 /** Something of which the portal has only so many at one time. */
-export interface Supply {
+export interface Capacity {
   /** For an error message: "live streams". */
   readonly name: string;
   /** All together, in this process. */
@@ -17,14 +17,14 @@ export interface Supply {
   readonly waitMs: number;
 }
 
-export const SUPPLIES = {
+export const CAPACITIES = {
   /** As many as the hub has lookers; two people with all their tabs, for each project. */
   streams: { name: 'live streams', total: 64, reserved: 8, perProject: 16, waitMs: 0 },
   /** An export lasts as long as its client reads. */
   exports: { name: 'exports', total: 12, reserved: 2, perProject: 3, waitMs: 0 },
   /** ClickHouse allows 40 for the account: two processes of the portal, less what Live reads by itself. */
   queries: { name: 'queries', total: 18, reserved: 3, perProject: 6, waitMs: 5_000 },
-} as const satisfies Record<string, Supply>;
+} as const satisfies Record<string, Capacity>;
 
 /** For whom something is taken. */
 export interface Claimant {
@@ -38,11 +38,11 @@ export function claimantOf({ project, account, address }: Pick<Visit, 'project' 
 }
 
 /** Gives back what was taken; further calls do nothing. */
-export type Leave = () => void;
+export type Release = () => void;
 
-export interface Shares {
+export interface FairLimiter {
   /** @throws PublicError TOO_MANY_REQUESTS_ERROR when none got free in time, or what aborted the signal */
-  enter(claimant: Claimant, signal?: AbortSignal): Promise<Leave>;
+  acquire(claimant: Claimant, signal?: AbortSignal): Promise<Release>;
 }
 
 interface Waiting {
@@ -53,11 +53,11 @@ interface Waiting {
 const RETRY_AFTER_S = 10;
 
 /** Divides a supply. What gets free goes to the waiting project that uses least, and among equals to the first. */
-export function createShares(supply: Supply): Shares {
+export function createFairLimiter(supply: Capacity): FairLimiter {
   const use = createUse(supply);
   let waiting: Waiting[] = [];
   const rank = ({ claimant }: Waiting) => (claimant.isAdministrator ? -1 : use.of(claimant));
-  const take = (claimant: Claimant): Leave => {
+  const take = (claimant: Claimant): Release => {
     use.count(claimant, 1);
     let isHeld = true;
     return () => {
@@ -69,7 +69,7 @@ export function createShares(supply: Supply): Shares {
     };
   };
   const wait = (claimant: Claimant, signal?: AbortSignal) =>
-    new Promise<Leave>((resolve, reject) => {
+    new Promise<Release>((resolve, reject) => {
       const stop = () => {
         waiting = waiting.filter((each) => each !== entry);
         clearTimeout(timer);
@@ -90,7 +90,7 @@ export function createShares(supply: Supply): Shares {
       waiting.push(entry);
     });
   return {
-    async enter(claimant, signal) {
+    async acquire(claimant, signal) {
       signal?.throwIfAborted();
       if (use.isFree(claimant)) return take(claimant);
       if (supply.waitMs === 0) throw use.refusalOf(claimant);
@@ -100,7 +100,7 @@ export function createShares(supply: Supply): Shares {
 }
 
 /** How much of a supply is in use, and by which projects. */
-function createUse({ name, total, reserved, perProject }: Supply) {
+function createUse({ name, total, reserved, perProject }: Capacity) {
   const used = new Map<string, number>();
   let [all, ofProjects] = [0, 0];
   const of = ({ share }: Claimant) => used.get(share) ?? 0;
@@ -128,29 +128,29 @@ function createUse({ name, total, reserved, perProject }: Supply) {
 
 /** How the portal is divided among projects. */
 export interface PortalShares {
-  readonly streams: Shares;
-  readonly exports: Shares;
+  readonly streams: FairLimiter;
+  readonly exports: FairLimiter;
   /** Runs what answers a visit: its queries are those of the visit's project. */
   run<T>(visit: Visit, work: () => Promise<T>): Promise<T>;
   /**
    * Sends queries as a visit's project has room for them, and counts them by its quota of rows; those outside a visit at
    * once.
    */
-  divide(query: QueryRows): QueryRows;
+  limitQueries(query: QueryRows): QueryRows;
 }
 
-export function createPortalShares(supplies: Record<keyof typeof SUPPLIES, Supply> = SUPPLIES): PortalShares {
-  const queries = createShares(supplies.queries);
+export function createPortalShares(supplies: Record<keyof typeof CAPACITIES, Capacity> = CAPACITIES): PortalShares {
+  const queries = createFairLimiter(supplies.queries);
   const current = new AsyncLocalStorage<Claimant>();
   return {
-    streams: createShares(supplies.streams),
-    exports: createShares(supplies.exports),
+    streams: createFairLimiter(supplies.streams),
+    exports: createFairLimiter(supplies.exports),
     run: (visit, work) => current.run(claimantOf(visit), work),
-    divide: (query) =>
+    limitQueries: (query) =>
       async function* divided(sql: string, options: QueryOptions = {}) {
         const claimant = current.getStore();
         if (claimant === undefined) return yield* query(sql, options);
-        const leave = await queries.enter(claimant, options.signal);
+        const leave = await queries.acquire(claimant, options.signal);
         const quotaKey = claimant.isAdministrator ? 'administrators' : claimant.share;
         try {
           yield* query(sql, { ...options, quotaKey });

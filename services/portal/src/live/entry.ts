@@ -5,8 +5,8 @@ import type { StreamRecord } from '@playline/stream';
  * What became of a message: on the log; in ClickHouse; about somebody who is erased, so kept out; not taken; could not be
  * stored, and kept for an operator.
  */
-export const FATES = ['accepted', 'stored', 'fenced', 'rejected', 'dead-lettered'] as const;
-export type Fate = (typeof FATES)[number];
+export const OUTCOMES = ['accepted', 'stored', 'fenced', 'rejected', 'dead-lettered'] as const;
+export type Outcome = (typeof OUTCOMES)[number];
 
 /** What a message says, as far as it is shown. */
 export interface MessageContent {
@@ -46,7 +46,7 @@ export interface LiveEntry {
   /** Memory that it takes, about. */
   readonly bytes: number;
   readonly rejection: RejectionContent | null;
-  fate: Fate;
+  fate: Outcome;
   /** What kept it from being stored, without anything of its content; '' where nothing did. */
   reason: string;
   /** Null of a rejection, and of a message whose people are erased. */
@@ -95,7 +95,7 @@ function toEntry(
   { partition, offset }: Pick<StreamRecord, 'partition' | 'offset'>,
   { environmentId, receivedAt, traceId }: { environmentId: string; receivedAt: number; traceId: string },
 ) {
-  const place = toPlace(kind, partition, offset);
+  const place = toPosition(kind, partition, offset);
   return {
     environmentId,
     place,
@@ -103,13 +103,13 @@ function toEntry(
     offset,
     receivedAt,
     traceId,
-    fate: 'accepted' as Fate,
+    fate: 'accepted' as Outcome,
     reason: '',
     marks: [],
   };
 }
 
-export function toPlace(kind: 'm' | 'r', partition: number, offset: number): string {
+export function toPosition(kind: 'm' | 'r', partition: number, offset: number): string {
   return `${kind}-${partition}-${offset}`;
 }
 

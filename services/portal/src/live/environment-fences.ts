@@ -25,8 +25,8 @@ interface Held {
 }
 
 /** A first reading takes milliseconds; one that takes longer than this counts as an outage. */
-const FIRST_READING_MS = 5_000;
-const TROUBLE = 'It cannot be read who is erased, so nothing is shown. It goes on by itself.';
+const FIRST_READ_MS = 5_000;
+const FENCES_UNREADABLE = 'It cannot be read who is erased, so nothing is shown. It goes on by itself.';
 
 export function createEnvironmentFences(openFences: OpenFences): EnvironmentFences {
   const held = new Map<string, Held>();
@@ -52,8 +52,8 @@ export function createEnvironmentFences(openFences: OpenFences): EnvironmentFenc
     stateOf(environmentId) {
       const fences = held.get(environmentId);
       if (fences === undefined || isLoaded(fences)) return { isKnown: true, trouble: '' };
-      const isLate = fences.wasLoaded || performance.now() - fences.openedMs > FIRST_READING_MS;
-      return { isKnown: false, trouble: isLate ? TROUBLE : '' };
+      const isLate = fences.wasLoaded || performance.now() - fences.openedMs > FIRST_READ_MS;
+      return { isKnown: false, trouble: isLate ? FENCES_UNREADABLE : '' };
     },
   };
 }

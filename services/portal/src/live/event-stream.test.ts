@@ -7,7 +7,7 @@ import { until } from '@playline/testkit/until';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { LiveEvent } from './event.ts';
-import { EVENT_STREAM_TYPE, tellEvents, toEventText } from './event.ts';
+import { EVENT_STREAM_TYPE, sendEvents, toEventText } from './event.ts';
 import { NO_FILTER } from './filter.ts';
 import { createLiveWorld } from './test/live-world.ts';
 
@@ -97,7 +97,7 @@ describe('telling events to a stream', () => {
   it('writes a comment when nothing has come for a while, so that no proxy cuts it', async () => {
     const { hub } = createLiveWorld({ statusMs: 60_000 });
     const reader = openReader(1_000);
-    const telling = tellEvents(hub.look(request), reader.stream, 30);
+    const telling = sendEvents(hub.subscribe(request), reader.stream, 30);
     await until('two of them', () => reader.chunks.filter((chunk) => chunk.startsWith(':')).length >= 2);
     reader.stream.destroy();
     await telling;
@@ -106,7 +106,7 @@ describe('telling events to a stream', () => {
   it('writes nothing while the reader does not read; the oldest is dropped and the reader hears of it', async () => {
     const { hub, send } = createLiveWorld({ queueEventsMax: 10 });
     const reader = openReader(100);
-    const telling = tellEvents(hub.look(request), reader.stream);
+    const telling = sendEvents(hub.subscribe(request), reader.stream);
     await until('it is watched', () => reader.events().some((event) => event.kind === 'status' && event.isWatching));
     reader.pause();
     for (let index = 0; index < 60; index++) await send({ eventName: `e-${index}` }, 0);
@@ -127,17 +127,17 @@ describe('telling events to a stream', () => {
     const { hub } = createLiveWorld();
     let isAllowed = true;
     const first = openReader(1_000);
-    const telling = tellEvents(hub.look({ ...request, isStillAllowed: () => isAllowed }), first.stream);
+    const telling = sendEvents(hub.subscribe({ ...request, isStillAllowed: () => isAllowed }), first.stream);
     isAllowed = false;
     await telling;
     expect(first.events().at(-1)).toEqual({ kind: 'end', reason: 'not allowed any more' });
-    expect([first.stream.writableEnded, hub.lookers]).toEqual([true, 0]);
+    expect([first.stream.writableEnded, hub.subscribers]).toEqual([true, 0]);
 
     const second = openReader(1_000);
-    const again = tellEvents(hub.look(request), second.stream);
+    const again = sendEvents(hub.subscribe(request), second.stream);
     second.stream.destroy();
     await again;
-    expect(hub.lookers).toBe(0);
+    expect(hub.subscribers).toBe(0);
   });
 
   it('closes over HTTP when the reader goes, and when the server drains', async () => {
@@ -149,7 +149,7 @@ describe('telling events to a stream', () => {
           path: '/live',
           handle: async (exchange) => {
             const stream = exchange.openStream(EVENT_STREAM_TYPE);
-            if (stream !== null) await tellEvents(hub.look(request), stream);
+            if (stream !== null) await sendEvents(hub.subscribe(request), stream);
           },
         },
       ],
@@ -158,16 +158,16 @@ describe('telling events to a stream', () => {
     const server = await openHttpServer({ app, host: '127.0.0.1', port: 0 });
     const gone = connect(server.port, '127.0.0.1');
     gone.write('GET /live HTTP/1.1\r\nhost: x\r\n\r\n');
-    await until('one looks', () => hub.lookers === 1);
+    await until('one looks', () => hub.subscribers === 1);
     gone.destroy();
-    await until('nobody looks', () => hub.lookers === 0);
+    await until('nobody looks', () => hub.subscribers === 0);
     const stays = connect(server.port, '127.0.0.1');
     stays.write('GET /live HTTP/1.1\r\nhost: x\r\n\r\n');
     const ended = once(stays, 'close');
     stays.resume();
-    await until('one looks again', () => hub.lookers === 1);
+    await until('one looks again', () => hub.subscribers === 1);
     await server.close();
     await ended;
-    expect(hub.lookers).toBe(0);
+    expect(hub.subscribers).toBe(0);
   });
 });

@@ -1,13 +1,13 @@
 import type { Writable } from 'node:stream';
-import type { Fate, LiveEntry, MessageContent } from './entry.ts';
-import type { Looker } from './looker.ts';
+import type { LiveEntry, MessageContent, Outcome } from './entry.ts';
+import type { Subscriber } from './subscriber.ts';
 
 /** What a looker is told, as JSON on one line. */
 export type LiveEvent =
   | ({ readonly kind: 'message' } & ShownHead & Partial<ShownMessage>)
   | ({ readonly kind: 'rejection' } & ShownHead & NonNullable<LiveEntry['rejection']>)
   /** Of something that was shown; `fenced` takes away what it said. */
-  | { readonly kind: 'fate'; readonly place: string; readonly fate: Fate; readonly reason: string }
+  | { readonly kind: 'fate'; readonly place: string; readonly fate: Outcome; readonly reason: string }
   | ({ readonly kind: 'status' } & LiveStatus)
   /** Nothing comes behind it. */
   | { readonly kind: 'end'; readonly reason: EndReason };
@@ -108,7 +108,11 @@ function toEventBytes(event: LiveEvent): Buffer {
  * Tells a looker's events until one of both ends: the looker, behind its last event, or the stream, be it that the reader has
  * gone or that the server drains. While the reader does not read, nothing is written, and the looker drops what is oldest.
  */
-export async function tellEvents(looker: Looker, stream: Writable, heartbeatMs: number = HEARTBEAT_MS): Promise<void> {
+export async function sendEvents(
+  looker: Subscriber,
+  stream: Writable,
+  heartbeatMs: number = HEARTBEAT_MS,
+): Promise<void> {
   const isOver = () => stream.destroyed || stream.writableEnded;
   const end = () => looker.close();
   stream.once('close', end);

@@ -1,6 +1,6 @@
 import { MESSAGE_TYPES, SURFACES } from '@playline/contracts';
 import { PublicError } from '@playline/errors';
-import { FATES, type LiveEntry } from './entry.ts';
+import { type LiveEntry, OUTCOMES } from './entry.ts';
 
 /** What a looker wants to see; '' is all of it. */
 export interface LiveFilter {
@@ -24,7 +24,7 @@ export const FILTER_CHOICES = {
   type: MESSAGE_TYPES,
   surface: SURFACES,
   test: ['yes', 'no'],
-  fate: FATES,
+  fate: OUTCOMES,
 } as const satisfies Partial<Record<keyof LiveFilter, readonly string[]>>;
 
 const NAME_CHARACTERS_MAX = 200;

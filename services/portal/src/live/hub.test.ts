@@ -6,7 +6,7 @@ import { createLiveWorld } from './test/live-world.ts';
 
 describe('what is held', () => {
   it('is bounded in entries and in bytes, and says where it cut a text', async () => {
-    const { send, look, hub } = createLiveWorld({ bufferEntriesMax: 20, bufferBytesMax: 100_000 });
+    const { send, subscribe: look, hub } = createLiveWorld({ bufferEntriesMax: 20, bufferBytesMax: 100_000 });
     const looker = await look();
     for (let index = 0; index < 50; index++) await send({ properties: JSON.stringify({ text: 'x'.repeat(50_000) }) });
     await until('all are told', () => looker.of('message').length === 50);
@@ -18,7 +18,7 @@ describe('what is held', () => {
   });
 
   it('is what somebody looks at, and nothing of another environment', async () => {
-    const { send, look, hub, asked } = createLiveWorld();
+    const { send, subscribe: look, hub, requested: asked } = createLiveWorld();
     await look();
     for (const environmentId of ['demo-2', 'dem', 'other']) await send({ environmentId });
     await until('they were read', () => asked.records.length === 3);
@@ -26,8 +26,8 @@ describe('what is held', () => {
   });
 
   it('drops the oldest of a looker that does not read, and tells it how many; others miss nothing', async () => {
-    const { send, look, hub } = createLiveWorld({ queueEventsMax: 10 });
-    const slow = hub.look({ environmentId: 'demo', filter: NO_FILTER, masks: false, isStillAllowed: () => true });
+    const { send, subscribe: look, hub } = createLiveWorld({ queueEventsMax: 10 });
+    const slow = hub.subscribe({ environmentId: 'demo', filter: NO_FILTER, masks: false, isStillAllowed: () => true });
     const fast = await look();
     for (let index = 0; index < 50; index++) {
       await send({ eventName: `e-${index}` });
@@ -43,26 +43,26 @@ describe('what is held', () => {
   });
 
   it('serves so many lookers, and asks the next to come again', async () => {
-    const { look, hub } = createLiveWorld({ lookersMax: 5 });
+    const { subscribe: look, hub } = createLiveWorld({ subscribersMax: 5 });
     const lookers = await Promise.all(Array.from({ length: 5 }, () => look()));
     const request = { environmentId: 'demo', filter: NO_FILTER, masks: false, isStillAllowed: () => true };
-    expect(() => hub.look(request)).toThrow(PublicError);
-    lookers[0]!.looker.close();
-    hub.look(request);
-    expect(hub.lookers).toBe(5);
+    expect(() => hub.subscribe(request)).toThrow(PublicError);
+    lookers[0]!.subscriber.close();
+    hub.subscribe(request);
+    expect(hub.subscribers).toBe(5);
   });
 });
 
 describe('closing the hub', () => {
   it('ends every look, tells them, and lets nobody look again', async () => {
-    const { look, hub, asked } = createLiveWorld();
+    const { subscribe: look, hub, requested: asked } = createLiveWorld();
     const lookers = [await look(), await look({ environmentId: 'other' })];
     await hub.close();
     await until('all have ended', () => lookers.every(({ isOver }) => isOver));
     expect(lookers.map(({ of }) => of('end'))).toEqual(Array(2).fill([{ kind: 'end', reason: 'closed' }]));
     const { requests } = asked;
     expect(() =>
-      hub.look({ environmentId: 'demo', filter: NO_FILTER, masks: false, isStillAllowed: () => true }),
+      hub.subscribe({ environmentId: 'demo', filter: NO_FILTER, masks: false, isStillAllowed: () => true }),
     ).toThrow();
     expect(asked.requests).toBe(requests);
   });

@@ -8,12 +8,12 @@ import { createEnvironmentFences, type EnvironmentFences, type OpenFences } from
 import type { EndReason } from './event.ts';
 import type { LiveFilter } from './filter.ts';
 import { LIVE_LIMITS, type LiveLimits } from './limits.ts';
-import { type HeldLooker, type Looker, openLooker, type Seat } from './looker.ts';
-import { createReadFinding, type Finding, type LiveTopics, type ReadFinding } from './read-entries.ts';
+import { createReadLiveRecord, type LiveRecord, type LiveTopics, type ReadLiveRecord } from './read-live-record.ts';
+import { type HubSubscriber, openSubscriber, type Slot, type Subscriber } from './subscriber.ts';
 import { openWatch, type Watch } from './watch.ts';
 
 /** What somebody asks to see. */
-export interface LookRequest {
+export interface Subscription {
   /** Compared whole: nobody sees another environment. */
   readonly environmentId: string;
   readonly filter: LiveFilter;
@@ -26,8 +26,8 @@ export interface LookRequest {
 /** What becomes of messages, for everybody who looks; one reading of the log for all of them. Keeps nothing. */
 export interface LiveHub {
   /** Begins a look; close it. @throws PublicError TOO_MANY_REQUESTS_ERROR when as many look as may */
-  look(request: LookRequest): Looker;
-  readonly lookers: number;
+  subscribe(request: Subscription): Subscriber;
+  readonly subscribers: number;
   /** Entries held for all of them, and the memory these take, about. */
   readonly held: { readonly entries: number; readonly bytes: number };
   /** Ends every look. */
@@ -47,7 +47,7 @@ export interface LiveParts {
 }
 
 const RETRY_AFTER_S = 10;
-const BUSY =
+const TOO_MANY_SUBSCRIBERS =
   'As many people look at live messages as this portal allows. Close a tab that is not needed, or try again.';
 
 export function openLiveHub(parts: LiveParts): LiveHub {
@@ -57,10 +57,10 @@ export function openLiveHub(parts: LiveParts): LiveHub {
 class SharedHub implements LiveHub {
   readonly #parts: LiveParts;
   readonly #limits: LiveLimits;
-  readonly #lookers = createLookers();
-  readonly #seats = createSeats();
+  readonly #lookers = createSubscribers();
+  readonly #seats = createSlots();
   readonly #buffer: LiveBuffer;
-  readonly #readFinding: ReadFinding;
+  readonly #readFinding: ReadLiveRecord;
   readonly #fences: EnvironmentFences;
   /** The reading of the log; null while nobody looks. */
   #watch: Watch | null = null;
@@ -72,10 +72,10 @@ class SharedHub implements LiveHub {
     this.#limits = parts.limits ?? LIVE_LIMITS;
     this.#buffer = createBuffer(this.#limits);
     this.#fences = createEnvironmentFences(parts.openFences);
-    this.#readFinding = createReadFinding({ ...parts, limits: this.#limits });
+    this.#readFinding = createReadLiveRecord({ ...parts, limits: this.#limits });
   }
 
-  get lookers(): number {
+  get subscribers(): number {
     return this.#lookers.count;
   }
 
@@ -83,10 +83,10 @@ class SharedHub implements LiveHub {
     return { entries: this.#buffer.size, bytes: this.#buffer.bytes };
   }
 
-  look({ environmentId, filter, masks, isStillAllowed }: LookRequest): Looker {
-    const { lookersMax, queueEventsMax, permissionMs } = this.#limits;
+  subscribe({ environmentId, filter, masks, isStillAllowed }: Subscription): Subscriber {
+    const { subscribersMax: lookersMax, queueEventsMax, permissionMs } = this.#limits;
     if (this.#isClosed || this.#lookers.count >= lookersMax)
-      throw new PublicError('TOO_MANY_REQUESTS_ERROR', { message: BUSY, retryAfterS: RETRY_AFTER_S });
+      throw new PublicError('TOO_MANY_REQUESTS_ERROR', { message: TOO_MANY_SUBSCRIBERS, retryAfterS: RETRY_AFTER_S });
     const seat = this.#seats.take();
     const onClose = () => {
       stopAsking();
@@ -94,13 +94,13 @@ class SharedHub implements LiveHub {
       this.#leave(looker);
     };
     const withdraw = (entry: LiveEntry) => this.#withdraw(entry);
-    const looker = openLooker({ seat, environmentId, filter, masks, queueEventsMax, withdraw, onClose });
+    const looker = openSubscriber({ slot: seat, environmentId, filter, masks, queueEventsMax, withdraw, onClose });
     const onEnd = (reason: EndReason) => looker.end(reason);
     const stopAsking = watchPermission({ isStillAllowed, everyMs: permissionMs, onEnd });
     this.#fences.enter(environmentId);
     this.#lookers.add(looker);
     this.#watch ??= this.#begin();
-    this.#watch.tell();
+    this.#watch.report();
     return looker;
   }
 
@@ -109,27 +109,27 @@ class SharedHub implements LiveHub {
       ...this.#parts,
       limits: this.#limits,
       buffer: this.#buffer,
-      readFinding: this.#readFinding,
-      take: (finding) => this.#take(finding),
-      changed: (entry) => this.#changed(entry),
+      readLiveRecord: this.#readFinding,
+      onRecord: (finding) => this.#take(finding),
+      onChange: (entry) => this.#changed(entry),
       withdraw: (entry) => this.#withdraw(entry),
-      tell: (state) => {
+      onState: (state) => {
         for (const looker of this.#lookers.all()) {
           const { isKnown, trouble } = this.#fences.stateOf(looker.environmentId);
-          looker.tell({ ...state, isWatching: state.isWatching && isKnown, trouble: trouble || state.trouble });
+          looker.setState({ ...state, isWatching: state.isWatching && isKnown, trouble: trouble || state.trouble });
         }
       },
       areFencesLoaded: this.#fences.areLoaded,
       dropUnknown: () => {
         for (const environmentId of this.#fences.unknown()) {
           this.#buffer.clear(environmentId);
-          for (const looker of this.#lookers.of(environmentId)) looker.drop();
+          for (const looker of this.#lookers.of(environmentId)) looker.dropQueued();
         }
       },
     });
   }
 
-  #leave(looker: HeldLooker): void {
+  #leave(looker: HubSubscriber): void {
     if (!this.#lookers.remove(looker)) return;
     if (this.#lookers.of(looker.environmentId).length === 0) {
       this.#buffer.clear(looker.environmentId);
@@ -141,7 +141,7 @@ class SharedHub implements LiveHub {
     this.#ended = Promise.all([this.#ended, ending.close()]).then(() => {});
   }
 
-  #take(finding: Finding): void {
+  #take(finding: LiveRecord): void {
     const standing = finding.kind === 'letter' ? this.#buffer.find(finding.place) : undefined;
     if (finding.kind === 'letter' && standing !== undefined) {
       standing.fate = 'dead-lettered';
@@ -177,43 +177,43 @@ class SharedHub implements LiveHub {
 }
 
 /** The lowest free seat: the marks of an entry then need no more places than there are lookers at one time. */
-function createSeats() {
+function createSlots() {
   const taken = new Set<number>();
   let looks = 0;
   return {
-    take(): Seat {
+    take(): Slot {
       let index = 0;
       while (taken.has(index)) index++;
       taken.add(index);
-      return { index, look: looks++ };
+      return { index, generation: looks++ };
     },
-    free: ({ index }: Seat): void => void taken.delete(index),
+    free: ({ index }: Slot): void => void taken.delete(index),
   };
 }
 
 /** Lookers by environment, compared whole. */
-function createLookers() {
-  const byEnvironment = new Map<string, Set<HeldLooker>>();
+function createSubscribers() {
+  const byEnvironment = new Map<string, Set<HubSubscriber>>();
   let count = 0;
   return {
     get count() {
       return count;
     },
-    add(looker: HeldLooker): void {
+    add(looker: HubSubscriber): void {
       const own = byEnvironment.get(looker.environmentId) ?? new Set();
       byEnvironment.set(looker.environmentId, own.add(looker));
       count++;
     },
     /** False when the looker had left before. */
-    remove(looker: HeldLooker): boolean {
+    remove(looker: HubSubscriber): boolean {
       const own = byEnvironment.get(looker.environmentId);
       if (own?.delete(looker) !== true) return false;
       if (own.size === 0) byEnvironment.delete(looker.environmentId);
       count--;
       return true;
     },
-    of: (environmentId: string): HeldLooker[] => [...(byEnvironment.get(environmentId) ?? [])],
-    all: (): HeldLooker[] => [...byEnvironment.values()].flatMap((own) => [...own]),
+    of: (environmentId: string): HubSubscriber[] => [...(byEnvironment.get(environmentId) ?? [])],
+    all: (): HubSubscriber[] => [...byEnvironment.values()].flatMap((own) => [...own]),
   };
 }
 

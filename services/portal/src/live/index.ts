@@ -3,7 +3,7 @@ import { type ErasureRecords, openFenceSet, type StoredFence } from '@playline/e
 import type { Closable, Logger } from '@playline/runtime';
 import type { QueryRows } from '@playline/stores';
 import { deadLetterTopicOf, type LogReader } from '@playline/stream';
-import { askView, msOf } from '../reads/ask-view.ts';
+import { msOf, queryView } from '../reads/query-view.ts';
 import { type LiveHub, openLiveHub } from './hub.ts';
 
 export type { OpenFences } from './environment-fences.ts';
@@ -11,8 +11,8 @@ export * from './event.ts';
 export * from './filter.ts';
 export * from './hub.ts';
 export { LIVE_LIMITS, type LiveLimits } from './limits.ts';
-export type { Looker } from './looker.ts';
-export type { LiveTopics } from './read-entries.ts';
+export type { LiveTopics } from './read-live-record.ts';
+export type { Subscriber } from './subscriber.ts';
 
 interface LiveSources {
   /** Closed with the hub; it connects when somebody looks. */
@@ -33,18 +33,18 @@ export function openLive({ log, query, topicPrefix, logger, ...rest }: LiveSourc
   const hub = openLiveHub({
     ...rest,
     log,
-    topics: { messages, rejections, letters: [deadLetterTopicOf(messages), deadLetterTopicOf(rejections)] },
+    topics: { messages, rejections, deadLetters: [deadLetterTopicOf(messages), deadLetterTopicOf(rejections)] },
     openFences: (environmentId) =>
       openFenceSet({
         records: createViewFences(query, environmentId),
-        onFault: createTellOnce(warnOf(NO_FENCES)),
+        onFault: createReportOnce(warnOf(NO_FENCES)),
       }),
     onFault: warnOf('the log cannot be read for live messages'),
   });
   return {
-    look: hub.look.bind(hub),
-    get lookers() {
-      return hub.lookers;
+    subscribe: hub.subscribe.bind(hub),
+    get subscribers() {
+      return hub.subscribers;
     },
     get held() {
       return hub.held;
@@ -59,7 +59,7 @@ export function openLive({ log, query, topicPrefix, logger, ...rest }: LiveSourc
 const NO_FENCES = 'the fences of erased people cannot be read: no live message is shown five seconds from then on';
 
 /** The set asks every second: the first fault of a look is told. */
-function createTellOnce(tell: (fault: unknown) => void): (fault: unknown) => void {
+function createReportOnce(tell: (fault: unknown) => void): (fault: unknown) => void {
   let isTold = false;
   return (fault) => {
     if (!isTold) tell(fault);
@@ -70,7 +70,7 @@ function createTellOnce(tell: (fault: unknown) => void): (fault: unknown) => voi
 /** ClickHouse gives the portal twenty thousand rows of an answer at most. */
 const PAGE_ROWS = 10_000;
 /** A fence can be read only a moment after the time that it bears, so the last seconds are read once more. */
-const AGAIN_MS = 60_000;
+const REREAD_MS = 60_000;
 /** Names what has been read whole, for whoever keeps track of it. */
 const READ_WHOLE = 'read whole';
 
@@ -81,7 +81,7 @@ const READ_WHOLE = 'read whole';
 function createViewFences(query: QueryRows, environmentId: string): Pick<ErasureRecords, 'readFences'> {
   let newestMs = 0;
   const readPage = (after: string, sinceMs: number, signal?: AbortSignal) =>
-    askView(
+    queryView(
       query,
       {
         view: 'portal_fences',
@@ -95,7 +95,7 @@ function createViewFences(query: QueryRows, environmentId: string): Pick<Erasure
     );
   return {
     readFences: async function* ({ knownParts, signal } = {}) {
-      const sinceMs = knownParts?.has(READ_WHOLE) === true ? newestMs - AGAIN_MS : 0;
+      const sinceMs = knownParts?.has(READ_WHOLE) === true ? newestMs - REREAD_MS : 0;
       for (let after = ''; ; ) {
         const page = await readPage(after, Math.max(0, sinceMs), signal);
         for (const fence of page) newestMs = Math.max(newestMs, fence.fencedAtMs);

@@ -3,7 +3,7 @@ export interface LiveLimits {
   /** A message has to be seen within two seconds: this wait, the questions to the brokers and the reading stay well below. */
   readonly pollMs: number;
   /** Of dead letters, of which a healthy pipeline has none: a message becomes one after the writer's tries, not at once. */
-  readonly lettersPollMs: number;
+  readonly deadLettersPollMs: number;
   /** Five hundred a second: more than anybody reads. What comes beyond it is sampled. */
   readonly recordsPerPollMax: number;
   /** Eight mebibytes a second from brokers that move hundreds. Counted as records come, so one answer more is possible. */
@@ -16,7 +16,7 @@ export interface LiveLimits {
   /** More than a page shows; a looker that does not read loses the oldest. */
   readonly queueEventsMax: number;
   /** Each costs a timer and a queue of references; all read the same copy. */
-  readonly lookersMax: number;
+  readonly subscribersMax: number;
   /** Asked twice a second, and given up when it is not answered by the next time: an end shows within a second. */
   readonly permissionMs: number;
   /** Fenced identities leave within a second of being known; the set of fences itself is asked for each second. */
@@ -27,14 +27,14 @@ export interface LiveLimits {
 
 export const LIVE_LIMITS: LiveLimits = {
   pollMs: 500,
-  lettersPollMs: 1_000,
+  deadLettersPollMs: 1_000,
   recordsPerPollMax: 250,
   bytesPerPollMax: 4 * 1024 * 1024,
   bufferEntriesMax: 2_000,
   bufferBytesMax: 8 * 1024 * 1024,
   textCharactersMax: 2_048,
   queueEventsMax: 500,
-  lookersMax: 64,
+  subscribersMax: 64,
   permissionMs: 500,
   sweepMs: 250,
   statusMs: 1_000,

@@ -53,12 +53,14 @@ const send = async (eventName: string, changes: Partial<MessageRecord> = {}) => 
   const now = Date.now();
   const record = messageRecordOf(eventName, { environmentId, receivedAt: now, eventTime: now, ...changes });
   const value = frameRecord(stores.schemaIdOf(topic), messageRecordCodec.encode(record));
-  return { topic, value, place: await producer.sendPlaced({ topic, key: null, value }) };
+  return { topic, value, place: await producer.sendForOffset({ topic, key: null, value }) };
 };
 
 describe('live messages on real stores', () => {
   it('show within two seconds, and are stored once the writer has committed them', async () => {
-    const looker = collect(hub.look({ environmentId, filter: NO_FILTER, masks: false, isStillAllowed: () => true }));
+    const looker = collect(
+      hub.subscribe({ environmentId, filter: NO_FILTER, masks: false, isStillAllowed: () => true }),
+    );
     await until('it is watched', () => looker.status()?.isWatching === true);
     for (let round = 0; round < ROUNDS; round++) {
       await send(`round ${round}`);
@@ -75,11 +77,13 @@ describe('live messages on real stores', () => {
       onBatch: async () => {},
     });
     await until('all are stored', () => looker.of('fate').filter(({ fate }) => fate === 'stored').length === ROUNDS);
-    looker.looker.close();
+    looker.subscriber.close();
   });
 
   it('tell rejections and dead letters, and nothing of another environment', async () => {
-    const looker = collect(hub.look({ environmentId, filter: NO_FILTER, masks: false, isStillAllowed: () => true }));
+    const looker = collect(
+      hub.subscribe({ environmentId, filter: NO_FILTER, masks: false, isStillAllowed: () => true }),
+    );
     await until('it is watched', () => looker.status()?.isWatching === true);
     const topic = stores.prefix + TOPICS.rejections.name;
     const rejection = {
@@ -91,7 +95,7 @@ describe('live messages on real stores', () => {
       libraryVersion: '',
     };
     const body = rejectionCodec.encode({ ...rejection, receivedAt: Date.now(), traceId: 'a'.repeat(32) });
-    await producer.sendPlaced({ topic, key: null, value: frameRecord(stores.schemaIdOf(topic), body) });
+    await producer.sendForOffset({ topic, key: null, value: frameRecord(stores.schemaIdOf(topic), body) });
     const { topic: messages, value, place } = await send('unlucky');
     await send('of another', { environmentId: `${environmentId}-2` });
     const headers = {
@@ -100,17 +104,19 @@ describe('live messages on real stores', () => {
       'original-partition': String(place.partition),
       'original-offset': String(place.offset),
     };
-    await producer.sendPlaced({ topic: `${messages}.dead`, key: null, value, headers });
+    await producer.sendForOffset({ topic: `${messages}.dead`, key: null, value, headers });
     await until('all is told', () =>
       looker.events.some((event) => 'fate' in event && event.fate === 'dead-lettered' && event.reason === 'too large'),
     );
     await until('the rejection too', () => looker.of('rejection').length === 1);
     expect(JSON.stringify(looker.events)).not.toMatch(/of another|words of it/);
-    looker.looker.close();
+    looker.subscriber.close();
   });
 
   it('take away what somebody has sent who is fenced meanwhile, within seconds of the fence', async () => {
-    const looker = collect(hub.look({ environmentId, filter: NO_FILTER, masks: false, isStillAllowed: () => true }));
+    const looker = collect(
+      hub.subscribe({ environmentId, filter: NO_FILTER, masks: false, isStillAllowed: () => true }),
+    );
     await until('it is watched', () => looker.status()?.isWatching === true);
     await send('hers', { userKey: ada, userId: 'ada' });
     await until('it is told', () => looker.of('message').length > 0);
@@ -126,6 +132,6 @@ describe('live messages on real stores', () => {
     await send('hers again', { userKey: ada, userId: 'ada', eventTime: 1 });
     await until('the second came without a word', () => looker.of('message').some(({ fate }) => fate === 'fenced'));
     expect(JSON.stringify(looker.events)).not.toContain('hers again');
-    looker.looker.close();
+    looker.subscriber.close();
   });
 });

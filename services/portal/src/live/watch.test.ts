@@ -4,25 +4,25 @@ import { createLiveWorld } from './test/live-world.ts';
 
 describe('the tap', () => {
   it('asks the brokers nothing before somebody looks, and nothing after the last has left', async () => {
-    const { send, look, asked, fences, hub } = createLiveWorld();
+    const { send, subscribe: look, requested: asked, fences, hub } = createLiveWorld();
     await send();
     expect(asked.requests).toBe(0);
     const [one, two] = [await look(), await look()];
-    one.looker.close();
+    one.subscriber.close();
     await send();
     await until('the other is told', () => two.of('message').length === 1);
-    two.looker.close();
+    two.subscriber.close();
     const left = asked.requests;
     await send();
     await until('the fences are closed too', () => fences.opened === 0);
     const waitedMs = performance.now() + 200;
     await until('ten looks would have been made', () => performance.now() > waitedMs);
-    expect([asked.requests, hub.lookers, hub.held.entries]).toEqual([left, 0, 0]);
+    expect([asked.requests, hub.subscribers, hub.held.entries]).toEqual([left, 0, 0]);
   });
 
   it('begins at the end of the log each time somebody looks again', async () => {
-    const { send, look } = createLiveWorld();
-    (await look()).looker.close();
+    const { send, subscribe: look } = createLiveWorld();
+    (await look()).subscriber.close();
     await send({ eventName: 'meanwhile' });
     const looker = await look();
     await send({ eventName: 'now' });
@@ -31,7 +31,7 @@ describe('the tap', () => {
   });
 
   it('reads each record once, however many look at however many environments', async () => {
-    const { send, look, asked } = createLiveWorld();
+    const { send, subscribe: look, requested: asked } = createLiveWorld();
     const lookers = await Promise.all(
       Array.from({ length: 60 }, (_, index) => look({ environmentId: `e-${index % 20}` })),
     );
@@ -44,7 +44,7 @@ describe('the tap', () => {
   });
 
   it('asks the writer only while something waits to be stored, and once a look', async () => {
-    const { send, look, commit, asked } = createLiveWorld();
+    const { send, subscribe: look, commit, requested: asked } = createLiveWorld();
     const looker = await look();
     await until('some looks', () => asked.requests > 20);
     expect(asked.committed).toBe(0);
@@ -59,7 +59,7 @@ describe('the tap', () => {
   });
 
   it('takes a sample when more comes than it reads, says so, and reads no more than that at once', async () => {
-    const { send, look, asked } = createLiveWorld({ recordsPerPollMax: 30, pollMs: 400 });
+    const { send, subscribe: look, requested: asked } = createLiveWorld({ recordsPerPollMax: 30, pollMs: 400 });
     const looker = await look();
     // All before the next poll, however slow the machine is.
     await Promise.all(Array.from({ length: 600 }, (_, index) => send({}, index % 6)));
@@ -71,7 +71,7 @@ describe('the tap', () => {
   });
 
   it('reads no more bytes at once than it may, whatever the size of a record', async () => {
-    const { send, look, asked } = createLiveWorld({ bytesPerPollMax: 60_000, pollMs: 400 });
+    const { send, subscribe: look, requested: asked } = createLiveWorld({ bytesPerPollMax: 60_000, pollMs: 400 });
     const looker = await look();
     await Promise.all(Array.from({ length: 60 }, (_, index) => send({ properties: 'x'.repeat(20_000) }, index % 6)));
     await until('it says so', () => (looker.status()?.share ?? 1) < 1);
@@ -79,7 +79,7 @@ describe('the tap', () => {
   });
 
   it('goes on by itself when brokers were away, says so all the while, and tells of the outage once', async () => {
-    const { send, look, brokers, faults, asked } = createLiveWorld();
+    const { send, subscribe: look, brokers, faults, requested: asked } = createLiveWorld();
     const looker = await look();
     brokers.isAway = true;
     await until('it says so', () => looker.status()?.trouble.includes('log cannot be read') === true);

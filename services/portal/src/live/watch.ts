@@ -4,12 +4,12 @@ import type { LiveBuffer } from './buffer.ts';
 import type { LiveEntry } from './entry.ts';
 import type { LiveStatus } from './event.ts';
 import type { LiveLimits } from './limits.ts';
-import type { Finding, LiveTopics, ReadFinding } from './read-entries.ts';
+import type { LiveRecord, LiveTopics, ReadLiveRecord } from './read-live-record.ts';
 
 /** The reading of the log while somebody looks. */
 export interface Watch {
   /** Tells how the reading goes at once; it is told each second anyway. */
-  tell(): void;
+  report(): void;
   /** Asks the brokers nothing from the call on; resolves when what was under way has ended. */
   close(): Promise<void>;
 }
@@ -28,17 +28,17 @@ export interface WatchParts {
   readonly areFencesLoaded: () => boolean;
   readonly limits: LiveLimits;
   readonly buffer: LiveBuffer;
-  readonly readFinding: ReadFinding;
+  readonly readLiveRecord: ReadLiveRecord;
   readonly onFault: (fault: unknown) => void;
-  readonly take: (finding: Finding) => void;
-  readonly changed: (entry: LiveEntry) => void;
+  readonly onRecord: (finding: LiveRecord) => void;
+  readonly onChange: (entry: LiveEntry) => void;
   readonly withdraw: (entry: LiveEntry) => void;
-  readonly tell: (state: WatchState) => void;
+  readonly onState: (state: WatchState) => void;
   /** Forgets what is held and waits where it is not known any more who is erased. */
   readonly dropUnknown: () => void;
 }
 
-const NO_LOG = 'The log cannot be read. It goes on by itself; what comes meanwhile may be left out.';
+const LOG_UNREADABLE = 'The log cannot be read. It goes on by itself; what comes meanwhile may be left out.';
 
 /** Begins at the end of the log. */
 export function openWatch(parts: WatchParts): Watch {
@@ -60,7 +60,7 @@ class LogWatch implements Watch {
     this.#parts = parts;
     this.#log = this.#stoppable(parts.log);
     const { sweepMs, statusMs } = parts.limits;
-    this.#timers = [setInterval(() => this.#sweep(), sweepMs), setInterval(() => this.tell(), statusMs)];
+    this.#timers = [setInterval(() => this.#sweep(), sweepMs), setInterval(() => this.report(), statusMs)];
     this.#running = this.#run();
   }
 
@@ -84,8 +84,8 @@ class LogWatch implements Watch {
 
   async #run(): Promise<void> {
     const { topics, limits, onFault } = this.#parts;
-    const tap = createTap({ log: this.#log, limits });
-    const [busy, letters] = [[topics.messages, topics.rejections], [...topics.letters]];
+    const tap = createTopicPoller({ log: this.#log, limits });
+    const [busy, letters] = [[topics.messages, topics.rejections], [...topics.deadLetters]];
     let lettersMs = Number.NEGATIVE_INFINITY;
     while (!this.#stop.signal.aborted) {
       const begunMs = performance.now();
@@ -95,35 +95,35 @@ class LogWatch implements Watch {
           this.#setState(true, '');
         }
         if (this.#parts.areFencesLoaded()) {
-          const isLettersTurn = begunMs - lettersMs >= limits.lettersPollMs;
+          const isLettersTurn = begunMs - lettersMs >= limits.deadLettersPollMs;
           if (isLettersTurn) lettersMs = begunMs;
-          await this.#draw(() => tap.draw(isLettersTurn ? [...busy, ...letters] : busy));
+          await this.#draw(() => tap.poll(isLettersTurn ? [...busy, ...letters] : busy));
           await this.#settle();
         }
         this.#setState(true, '');
       } catch (fault) {
         if (this.#stop.signal.aborted) break;
-        if (this.#trouble !== NO_LOG) onFault(fault);
-        this.#setState(this.#isWatching, NO_LOG);
+        if (this.#trouble !== LOG_UNREADABLE) onFault(fault);
+        this.#setState(this.#isWatching, LOG_UNREADABLE);
       }
       await pause(limits.pollMs - (performance.now() - begunMs), this.#stop.signal);
     }
   }
 
-  async #draw(draw: () => ReturnType<ReturnType<typeof createTap>['draw']>): Promise<void> {
+  async #draw(draw: () => ReturnType<ReturnType<typeof createTopicPoller>['poll']>): Promise<void> {
     const { records, skipped } = await draw();
     this.#read += records.length;
     this.#skipped += skipped;
     for (const record of records) {
-      const finding = await this.#parts.readFinding(record);
+      const finding = await this.#parts.readLiveRecord(record);
       if (this.#stop.signal.aborted) return;
-      if (finding !== null) this.#parts.take(finding);
+      if (finding !== null) this.#parts.onRecord(finding);
     }
   }
 
   /** What the writer has committed is stored: it commits behind the write. */
   async #settle(): Promise<void> {
-    const { buffer, log, writerGroup, topics, changed } = this.#parts;
+    const { buffer, log, writerGroup, topics, onChange: changed } = this.#parts;
     const isOpen = ({ fate, message }: LiveEntry) => fate === 'accepted' && message !== null;
     if (this.#stop.signal.aborted || ![...buffer.entries()].some(isOpen)) return;
     const committed = await log.committed(writerGroup, topics.messages);
@@ -146,12 +146,12 @@ class LogWatch implements Watch {
     const isChanged = isWatching !== this.#isWatching || trouble !== this.#trouble;
     this.#isWatching = isWatching;
     this.#trouble = trouble;
-    if (isChanged) this.tell();
+    if (isChanged) this.report();
   }
 
-  tell(): void {
+  report(): void {
     const [isWatching, trouble, read, skipped] = [this.#isWatching, this.#trouble, this.#read, this.#skipped];
-    this.#parts.tell({ isWatching, trouble, read, skipped });
+    this.#parts.onState({ isWatching, trouble, read, skipped });
   }
 
   async close(): Promise<void> {
@@ -162,24 +162,24 @@ class LogWatch implements Watch {
 }
 
 /** What one look at the log has brought. */
-interface Drawn {
+interface Polled {
   /** In the order of their times. */
   readonly records: readonly StreamRecord[];
   /** Records that stood there and were not read. */
   readonly skipped: number;
 }
 
-interface TapParts {
+interface TopicPollerParts {
   readonly log: Pick<LogReader, 'bounds' | 'read'>;
   readonly limits: Pick<LiveLimits, 'recordsPerPollMax' | 'bytesPerPollMax'>;
 }
 
 /** Reads topics from where they ended when it was made: as part of no group, and leaving no trace. */
-interface Tap {
+interface TopicPoller {
   /** Asks where the topics end, and reads from there on. @throws Error of the brokers; nothing was begun */
   begin(topics: readonly string[]): Promise<void>;
   /** What has come to these topics since; a sample of it when that is more than may be read. @throws Error of the brokers */
-  draw(topics: readonly string[]): Promise<Drawn>;
+  poll(topics: readonly string[]): Promise<Polled>;
 }
 
 /** One partition with something to read. */
@@ -190,7 +190,7 @@ interface Waiting {
   readonly end: number;
 }
 
-function createTap({ log, limits }: TapParts): Tap {
+function createTopicPoller({ log, limits }: TopicPollerParts): TopicPoller {
   const places = new Map<string, number[]>();
 
   const look = async (topic: string): Promise<Waiting[]> => {
@@ -212,7 +212,7 @@ function createTap({ log, limits }: TapParts): Tap {
     async begin(topics) {
       moveTo((await Promise.all(topics.map(look))).flat());
     },
-    async draw(topics) {
+    async poll(topics) {
       const waiting = (await Promise.all(topics.map(look))).flat().filter(({ start, end }) => end > start);
       const counts = waiting.map(({ start, end }) => end - start);
       const quotas = toQuotas(counts, limits.recordsPerPollMax);
@@ -229,7 +229,7 @@ function createTap({ log, limits }: TapParts): Tap {
 
 /** The newest records of a partition; fewer where they are large. */
 async function readNewest(
-  log: TapParts['log'],
+  log: TopicPollerParts['log'],
   { topic, partition, end, start }: Waiting,
   most: { records: number; bytes: number },
 ): Promise<StreamRecord[]> {

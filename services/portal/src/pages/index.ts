@@ -1,8 +1,8 @@
 import type { OneTimeTexts, OpenIdSignIn, Passwords, Sessions, SignIn } from '@playline/access-keys';
-import type { Note } from '../audit-entries.ts';
+import type { FrameParts } from '../frame/frame-parts.ts';
 import type { PortalPage } from '../frame/page.ts';
-import type { FrameParts } from '../frame/parts-of-frame.ts';
 import type { PortalParts } from '../portal-parts.ts';
+import type { WriteAudit } from '../write-audit.ts';
 import { createAccountsPage } from './accounts/page.ts';
 import { createActivitiesPage } from './activities/page.ts';
 import { createAlertsPage } from './alerts/page.ts';
@@ -34,7 +34,7 @@ export interface PagesParts extends PortalParts {
   readonly openId: OpenIdSignIn | null;
   readonly passwords: Passwords;
   /** For what leaves no record of its own behind. */
-  readonly note: Note;
+  readonly writeAudit: WriteAudit;
 }
 
 /** Every page of the portal; one line each. */

@@ -7,8 +7,8 @@ import { type OwnReads, openOwnReads } from '../test/own-reads.ts';
 import { byNewest } from './activities.ts';
 import {
   type ActivityPage,
-  type ActivityPlace,
-  type ActivityQuestion,
+  type ActivityPosition,
+  type ActivitySearch,
   createPortalReads,
   type PortalReads,
   readManyActivities,
@@ -32,7 +32,7 @@ const put = (contract: Contract, versions: readonly Version[]) =>
     versions.flatMap((version) => entriesOf(contract, version)),
   );
 
-const asking = (contracts: readonly Contract[], over: Partial<ActivityQuestion> = {}): ActivityQuestion => ({
+const asking = (contracts: readonly Contract[], over: Partial<ActivitySearch> = {}): ActivitySearch => ({
   nowMs: NOW_MS,
   contracts,
   type: '',
@@ -41,7 +41,7 @@ const asking = (contracts: readonly Contract[], over: Partial<ActivityQuestion> 
   untilMs: END_MS,
   ...over,
 });
-const idsOf = async (question: ActivityQuestion) => (await reads.activities(question)).activities.map(({ id }) => id);
+const idsOf = async (question: ActivitySearch) => (await reads.activities(question)).activities.map(({ id }) => id);
 
 describe('the search of activities', () => {
   it('gives each activity once, in its last version, the newest version first, page by page', async () => {
@@ -74,7 +74,7 @@ describe('the search of activities', () => {
         }
         for (const rows of parts.filter(({ length }) => length > 0)) await own.insert('activity_feeds', rows);
         const seen: { readonly id: string; readonly us: number; readonly tokenId: string }[] = [];
-        let before: ActivityQuestion['before'];
+        let before: ActivitySearch['before'];
         for (let pages = 0; pages < 100; pages++) {
           const page = await reads.activities(asking(contracts, { activitiesMax, ...(before && { before }) }));
           expect(page.activities.length).toBeLessThanOrEqual(activitiesMax);
@@ -100,7 +100,7 @@ describe('the search of activities', () => {
     await put(contract, [mint, burn]);
     await put(another, [{ id: randomUUID(), us }]);
     await put({ ...contract, chain: 'main-2' }, [{ id: randomUUID(), us }]);
-    const found = (over: Partial<ActivityQuestion>) => idsOf(asking([contract], over));
+    const found = (over: Partial<ActivitySearch>) => idsOf(asking([contract], over));
     expect(await found({})).toEqual([mint.id, burn.id]);
     for (const over of [{ type: 'mint' }, { tokenId: '7' }, { sinceMs: NOW_MS }, { sinceMs: NOW_MS - 1 }])
       expect([over, await found(over)]).toEqual([over, [mint.id]]);
@@ -203,11 +203,12 @@ describe('a contract whose whole history was indexed within a minute', () => {
     updatedUs: NOW_MS * 1000 - number * STEP_US,
     id: `00000000-0000-4000-8000-${String(number).padStart(12, '0')}`,
   });
-  const placesIn = (activities: readonly ActivityPlace[]) => activities.map(({ updatedUs, id }) => ({ updatedUs, id }));
+  const placesIn = (activities: readonly ActivityPosition[]) =>
+    activities.map(({ updatedUs, id }) => ({ updatedUs, id }));
   const placesFrom = (first: number, count: number) => Array.from({ length: count }, (_, at) => placeOf(first + at));
 
   /** The first page that has something: on a busy machine a search may run out of time before it. */
-  const firstOf = async (question: ActivityQuestion): Promise<ActivityPage> => {
+  const firstOf = async (question: ActivitySearch): Promise<ActivityPage> => {
     const page = await reads.activities(question);
     if (page.activities.length > 0 || page.next === null) return page;
     return firstOf({ ...question, before: page.next });
@@ -262,7 +263,7 @@ describe('a contract whose whole history was indexed within a minute', () => {
   });
 
   it('goes into a file part by part', async () => {
-    const found: ActivityPlace[] = [];
+    const found: ActivityPosition[] = [];
     for await (const page of readManyActivities(reads.activities, asking([contract]), 2_500))
       found.push(...placesIn(page));
     expect(found).toEqual(placesFrom(0, 2_500));

@@ -1,6 +1,6 @@
 import { compareUuids, type QueryOptions, type QueryRows } from '@playline/stores';
-import { askView, isTooMuch, readPages, SEARCH_MAX_MS } from './ask-view.ts';
 import type { Span } from './messages.ts';
+import { exceedsReadLimits, queryView, readPages, SEARCH_MAX_MS } from './query-view.ts';
 
 const US_OF_MS = 1_000;
 
@@ -11,7 +11,7 @@ export interface ContractName {
 }
 
 /** Which activities are looked for: '' says nothing. The span is of when they were indexed, as the chain interface has it. */
-export interface ActivityQuestion extends Span {
+export interface ActivitySearch extends Span {
   /** Epoch milliseconds: versions are hardly later. */
   readonly nowMs: number;
   /** Nothing of another contract is found. */
@@ -20,7 +20,7 @@ export interface ActivityQuestion extends Span {
   /** Decimal digits: of a token, or of a sale that has it among others. */
   readonly tokenId: string;
   /** Where the page in front ended. */
-  readonly before?: ActivityPlace;
+  readonly before?: ActivityPosition;
   /** 1 to 1,000; 100 when absent. */
   readonly activitiesMax?: number;
 }
@@ -45,7 +45,7 @@ export interface ActivityPayment {
 }
 
 /** An activity in its last version; times in epoch milliseconds. */
-export interface ActivityLine extends ActivityPlace, ContractName {
+export interface ActivityLine extends ActivityPosition, ContractName {
   readonly type: string;
   readonly updatedMs: number;
   readonly indexedMs: number;
@@ -80,7 +80,7 @@ const FIRST_SPAN_US = { any: 31 * DAY_MS * US_OF_MS, ofToken: Number.POSITIVE_IN
 /** The view returns one more at most. */
 const ACTIVITIES_MAX = 1_000;
 /** Each contract costs a granule or more of every part, and the view bounds the rows that a question may read. */
-const CONTRACTS_PER_QUESTION = 32;
+const CONTRACTS_PER_QUERY = 32;
 /** Of so many contracts, to ask where a page begins costs no more than a window that is refused. */
 const CHEAP_STARTS_MAX = 4;
 
@@ -91,38 +91,38 @@ const toNames = (contracts: readonly ContractName[]) =>
 /** Reads the newest activities of a window, of some contracts after the others. */
 async function readWindow(
   query: QueryRows,
-  question: ActivityQuestion,
+  question: ActivitySearch,
   { signal, ...window }: ActivityWindow & QueryOptions,
 ): Promise<ActivityLine[]> {
   const found: ActivityLine[] = [];
-  for (const contracts of inQuestions(question.contracts)) {
+  for (const contracts of inBatches(question.contracts)) {
     const some = { ...question, contracts };
-    for (const each of await askWindow(query, some, { ...window, ...(signal === undefined ? {} : { signal }) }))
+    for (const each of await queryWindow(query, some, { ...window, ...(signal === undefined ? {} : { signal }) }))
       found.push(each);
   }
   return found.sort(byNewest).slice(0, window.rowsMax);
 }
 
-function inQuestions(contracts: readonly ContractName[]): (readonly ContractName[])[] {
-  const questions = Math.ceil(contracts.length / CONTRACTS_PER_QUESTION);
+function inBatches(contracts: readonly ContractName[]): (readonly ContractName[])[] {
+  const questions = Math.ceil(contracts.length / CONTRACTS_PER_QUERY);
   return Array.from({ length: questions }, (_, at) =>
-    contracts.slice(at * CONTRACTS_PER_QUESTION, (at + 1) * CONTRACTS_PER_QUESTION),
+    contracts.slice(at * CONTRACTS_PER_QUERY, (at + 1) * CONTRACTS_PER_QUERY),
   );
 }
 
-interface StartQuestion extends TimeSpan {
+interface StartSearch extends TimeSpan {
   readonly newer: number;
 }
 
 /** As `ActivitySource.findStart`. Reads so many rows of each contract. */
 async function findStart(
   query: QueryRows,
-  { contracts, type }: Pick<ActivityQuestion, 'contracts' | 'type'>,
-  { sinceUs, untilUs, newer, ...options }: StartQuestion & QueryOptions,
+  { contracts, type }: Pick<ActivitySearch, 'contracts' | 'type'>,
+  { sinceUs, untilUs, newer, ...options }: StartSearch & QueryOptions,
 ): Promise<number> {
   let latestUs = 0;
-  for (const some of inQuestions(contracts)) {
-    const times = await askView(
+  for (const some of inBatches(contracts)) {
+    const times = await queryView(
       query,
       {
         view: 'portal_activity_times',
@@ -138,10 +138,10 @@ async function findStart(
   return latestUs;
 }
 
-function askWindow(query: QueryRows, question: ActivityQuestion, { signal, ...window }: ActivityWindow & QueryOptions) {
+function queryWindow(query: QueryRows, question: ActivitySearch, { signal, ...window }: ActivityWindow & QueryOptions) {
   const { contracts, type, tokenId, sinceMs, untilMs } = question;
   const { sinceUs, untilUs, before, rowsMax } = window;
-  return askView(
+  return queryView(
     query,
     {
       view: 'portal_activities',
@@ -173,7 +173,7 @@ function askWindow(query: QueryRows, question: ActivityQuestion, { signal, ...wi
  */
 export async function searchActivities(
   query: QueryRows,
-  question: ActivityQuestion,
+  question: ActivitySearch,
   options: QueryOptions = {},
 ): Promise<ActivityPage> {
   const { nowMs, before, contracts, activitiesMax = 100 } = question;
@@ -184,7 +184,7 @@ export async function searchActivities(
   const source: ActivitySource<ActivityLine> = {
     read: (window) => readWindow(query, question, { ...options, ...window }),
     findStart: (span, newer) => findStart(query, question, { ...options, ...span, newer }),
-    refusalsBeforeStart: contracts.length <= CHEAP_STARTS_MAX ? 1 : 2,
+    refusalsBeforeFindStart: contracts.length <= CHEAP_STARTS_MAX ? 1 : 2,
   };
   return searchBackwards(source, { from, firstSpanUs, max, timeMaxMs: SEARCH_MAX_MS });
 }
@@ -195,16 +195,16 @@ export async function searchActivities(
  * @returns where it ended, when there may be more
  */
 export function readManyActivities(
-  activities: (question: ActivityQuestion) => Promise<ActivityPage>,
-  question: ActivityQuestion,
+  activities: (question: ActivitySearch) => Promise<ActivityPage>,
+  question: ActivitySearch,
   max: number,
-): AsyncGenerator<readonly ActivityLine[], ActivityPlace | null> {
+): AsyncGenerator<readonly ActivityLine[], ActivityPosition | null> {
   return readPages(
     async (activitiesMax, before) => {
       const page = await activities({ ...question, activitiesMax, ...(before && { before }) });
       return { lines: page.activities, next: page.next };
     },
-    { place: question.before, linesMax: max, perQuestion: ACTIVITIES_MAX },
+    { after: question.before, linesMax: max, perQuery: ACTIVITIES_MAX },
   );
 }
 
@@ -215,7 +215,7 @@ export function readTokens(
   options?: QueryOptions,
 ): Promise<TokenLine[]> {
   if (contracts.length === 0) return Promise.resolve([]);
-  return askView(
+  return queryView(
     query,
     {
       view: 'portal_tokens',
@@ -272,7 +272,7 @@ function toPayment({ token, price_including_fees: amount }: Json): ActivityPayme
 }
 
 /** A version of an activity among others. */
-export interface ActivityPlace {
+export interface ActivityPosition {
   /** Epoch microseconds. */
   readonly updatedUs: number;
   readonly id: string;
@@ -304,13 +304,13 @@ export interface ActivitySource<T> {
    */
   findStart(window: TimeSpan, newer: number): Promise<number>;
   /** Refused windows before `findStart` is asked: 1, or more where it costs more than a refused window. */
-  readonly refusalsBeforeStart: number;
+  readonly refusalsBeforeFindStart: number;
 }
 
 /** Where a search starts, and when it stops. */
 interface SearchBounds {
   /** The newest end of the search; versions of this microsecond are included only before `id`. */
-  readonly from: ActivityPlace;
+  readonly from: ActivityPosition;
   /** Microseconds that the first window is long. */
   readonly firstSpanUs: number;
   /** Rows of a page. */
@@ -322,7 +322,7 @@ interface SearchBounds {
 interface SearchedPage<T> {
   readonly activities: readonly T[];
   /** Where the next page begins; null when there is nothing older. */
-  readonly next: ActivityPlace | null;
+  readonly next: ActivityPosition | null;
   /** Epoch milliseconds: no older version was looked at. */
   readonly searchedSinceMs: number;
 }
@@ -341,7 +341,7 @@ const VERSIONS_OF_A_ROW = 1.5;
  * like any other.
  * @throws what the source throws, and its refusal when even a single microsecond is too much
  */
-export async function searchBackwards<T extends ActivityPlace>(
+export async function searchBackwards<T extends ActivityPosition>(
   source: ActivitySource<T>,
   { from, firstSpanUs, max, timeMaxMs }: SearchBounds,
 ): Promise<SearchedPage<T>> {
@@ -360,8 +360,8 @@ export async function searchBackwards<T extends ActivityPlace>(
       refusals++;
       const find = () => source.findStart({ sinceUs, untilUs }, Math.ceil(rowsMax * VERSIONS_OF_A_ROW));
       // Once: where a filter leaves few of the newest versions, the next windows must be longer, and not as short again.
-      const isAsked = refusals === source.refusalsBeforeStart;
-      spans.refuse({ sinceUs, untilUs }, isAsked ? await nullIfTooMuch(find) : null);
+      const isAsked = refusals === source.refusalsBeforeFindStart;
+      spans.refuse({ sinceUs, untilUs }, isAsked ? await nullIfRefused(find) : null);
       continue;
     }
     for (const each of rows) found.push(each);
@@ -410,24 +410,24 @@ const leastSpanOf = (before: string) => (before === '' ? 1 : 0);
 /** @returns null for a window that is too much and can be divided */
 async function readOrNull<T>(read: ReadActivityWindow<T>, window: ActivityWindow): Promise<readonly T[] | null> {
   const isDivisible = window.untilUs - window.sinceUs > leastSpanOf(window.before);
-  return isDivisible ? nullIfTooMuch(() => read(window)) : read(window);
+  return isDivisible ? nullIfRefused(() => read(window)) : read(window);
 }
 
-async function nullIfTooMuch<T>(ask: () => Promise<T>): Promise<T | null> {
+async function nullIfRefused<T>(ask: () => Promise<T>): Promise<T | null> {
   try {
     return await ask();
   } catch (fault) {
-    if (isTooMuch(fault)) return null;
+    if (exceedsReadLimits(fault)) return null;
     throw fault;
   }
 }
 
-const endOf = ({ updatedUs, id }: ActivityPlace) => ({
+const endOf = ({ updatedUs, id }: ActivityPosition) => ({
   next: { updatedUs, id },
   searchedSinceMs: Math.floor(updatedUs / US_OF_MS),
 });
 
 /** The order of pages: the newest first, and in one microsecond the order that ClickHouse has for ids. */
-export function byNewest(a: ActivityPlace, b: ActivityPlace): number {
+export function byNewest(a: ActivityPosition, b: ActivityPosition): number {
   return a.updatedUs === b.updatedUs ? compareUuids(b.id, a.id) : b.updatedUs - a.updatedUs;
 }

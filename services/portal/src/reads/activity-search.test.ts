@@ -4,7 +4,7 @@ import { ClickHouseFault } from '@playline/stores';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import {
-  type ActivityPlace,
+  type ActivityPosition,
   type ActivitySource,
   type ActivityWindow,
   byNewest,
@@ -14,16 +14,16 @@ import {
 
 const NOW_US = Date.parse('2026-11-20T10:00:00Z') * 1_000;
 const DAY_US = 86_400_000_000;
-const FROM: ActivityPlace = { updatedUs: NOW_US + 1, id: '' };
+const FROM: ActivityPosition = { updatedUs: NOW_US + 1, id: '' };
 const TIME_MAX_MS = 60_000;
 const BOUNDS = { from: FROM, firstSpanUs: 31 * DAY_US, timeMaxMs: TIME_MAX_MS };
 
 const refusal = () => new PublicError('VALIDATION_ERROR', { cause: new ClickHouseFault(500, '158', 'TOO_MANY_ROWS') });
 
 /** Reads rows in memory as the view does. @param bound a window with more rows is refused */
-function createRead(rows: readonly ActivityPlace[], bound: number): ReadActivityWindow<ActivityPlace> {
+function createRead(rows: readonly ActivityPosition[], bound: number): ReadActivityWindow<ActivityPosition> {
   return async ({ sinceUs, untilUs, before, rowsMax }) => {
-    const isInside = (row: ActivityPlace) =>
+    const isInside = (row: ActivityPosition) =>
       row.updatedUs < untilUs || (before !== '' && byNewest(row, { updatedUs: untilUs, id: before }) > 0);
     const found = rows.filter((row) => row.updatedUs >= sinceUs && row.updatedUs <= untilUs && isInside(row));
     if (found.length > bound) throw refusal();
@@ -33,27 +33,30 @@ function createRead(rows: readonly ActivityPlace[], bound: number): ReadActivity
 
 /** Finds starts in memory as the view does, of one contract. */
 const createFindStart =
-  (rows: readonly ActivityPlace[]): ActivitySource<ActivityPlace>['findStart'] =>
+  (rows: readonly ActivityPosition[]): ActivitySource<ActivityPosition>['findStart'] =>
   async ({ sinceUs, untilUs }, newer) =>
     rows.filter(({ updatedUs }) => updatedUs >= sinceUs && updatedUs < untilUs).toSorted(byNewest)[newer]?.updatedUs ??
     0;
 
-const createSource = (rows: readonly ActivityPlace[], bound: number): ActivitySource<ActivityPlace> => ({
+const createSource = (rows: readonly ActivityPosition[], bound: number): ActivitySource<ActivityPosition> => ({
   read: createRead(rows, bound),
   findStart: createFindStart(rows),
-  refusalsBeforeStart: 1,
+  refusalsBeforeFindStart: 1,
 });
 
 /** Reads page after page to the end. */
-async function readAll(source: ActivitySource<ActivityPlace>, over: { max?: number; timeMaxMs?: number } = {}) {
-  const pages: (readonly ActivityPlace[])[] = [];
-  for (let from: ActivityPlace | null = FROM; from !== null; ) {
-    const page: { activities: readonly ActivityPlace[]; next: ActivityPlace | null } = await searchBackwards(source, {
-      ...BOUNDS,
-      max: 3,
-      ...over,
-      from,
-    });
+async function readAll(source: ActivitySource<ActivityPosition>, over: { max?: number; timeMaxMs?: number } = {}) {
+  const pages: (readonly ActivityPosition[])[] = [];
+  for (let from: ActivityPosition | null = FROM; from !== null; ) {
+    const page: { activities: readonly ActivityPosition[]; next: ActivityPosition | null } = await searchBackwards(
+      source,
+      {
+        ...BOUNDS,
+        max: 3,
+        ...over,
+        from,
+      },
+    );
     pages.push(page.activities);
     from = page.next;
   }
@@ -77,12 +80,15 @@ describe('the search backwards', () => {
           return { updatedUs, id: randomUUID() };
         });
         let asked = 0;
-        const findStart: ActivitySource<ActivityPlace>['findStart'] = async (window, newer) => {
+        const findStart: ActivitySource<ActivityPosition>['findStart'] = async (window, newer) => {
           const start = starts[asked++];
           if (start === null) throw refusal();
           return start === undefined ? createFindStart(rows)(window, newer) : window.untilUs - start;
         };
-        const pages = await readAll({ read: createRead(rows, bound), findStart, refusalsBeforeStart }, { max });
+        const pages = await readAll(
+          { read: createRead(rows, bound), findStart, refusalsBeforeFindStart: refusalsBeforeStart },
+          { max },
+        );
         expect(pages.flat()).toEqual(rows);
         expect(Math.max(...pages.map((page) => page.length))).toBeLessThanOrEqual(max);
       },
@@ -111,7 +117,7 @@ describe('the search backwards', () => {
     const asked = { windows: 0, starts: 0 };
     const rowsIn = ({ sinceUs, untilUs }: ActivityWindow) =>
       Math.max(0, Math.min(untilUs, NOW_US) - Math.max(sinceUs, NOW_US - 1_000_000));
-    const read: ReadActivityWindow<ActivityPlace> = async (window) => {
+    const read: ReadActivityWindow<ActivityPosition> = async (window) => {
       asked.windows++;
       if (rowsIn(window) > 200_000) throw refusal();
       const count = Math.min(window.rowsMax, rowsIn(window));
@@ -122,18 +128,18 @@ describe('the search backwards', () => {
 
   it('asks three questions for a page of a million versions of one second: a refused one, where to begin, and the page', async () => {
     const { asked, read } = createMillion();
-    const findStart: ActivitySource<ActivityPlace>['findStart'] = async ({ untilUs }, newer) => {
+    const findStart: ActivitySource<ActivityPosition>['findStart'] = async ({ untilUs }, newer) => {
       asked.starts++;
       return Math.min(untilUs, NOW_US) - newer;
     };
-    const page = await searchBackwards({ read, findStart, refusalsBeforeStart: 1 }, { ...BOUNDS, max: 100 });
+    const page = await searchBackwards({ read, findStart, refusalsBeforeFindStart: 1 }, { ...BOUNDS, max: 100 });
     expect([page.activities.length, asked]).toEqual([100, { windows: 2, starts: 1 }]);
   });
 
   it('asks two questions to the end of what is no more than one may read: the first window, and all the time before', async () => {
     const rows = [1, 40 * DAY_US, 9_000 * DAY_US].map((age) => ({ updatedUs: NOW_US - age, id: randomUUID() }));
     const windows: number[] = [];
-    const read: ReadActivityWindow<ActivityPlace> = (window) => {
+    const read: ReadActivityWindow<ActivityPosition> = (window) => {
       windows.push(window.sinceUs);
       return createRead(rows, 3)(window);
     };
@@ -144,7 +150,7 @@ describe('the search backwards', () => {
   it('comes to the end in thirty questions where a question over thirty years is refused, whatever is there', async () => {
     const rows = [1, 400 * DAY_US].map((age) => ({ updatedUs: NOW_US - age, id: randomUUID() }));
     let asked = 0;
-    const read: ReadActivityWindow<ActivityPlace> = async (window) => {
+    const read: ReadActivityWindow<ActivityPosition> = async (window) => {
       asked++;
       if (window.untilUs - window.sinceUs > 30 * 365 * DAY_US) throw refusal();
       return createRead(rows, 10)(window);
@@ -155,7 +161,7 @@ describe('the search backwards', () => {
 
   it('asks twenty questions at most for it where the question where to begin is refused', async () => {
     const { asked, read } = createMillion();
-    const source = { read, findStart: () => Promise.reject(refusal()), refusalsBeforeStart: 1 };
+    const source = { read, findStart: () => Promise.reject(refusal()), refusalsBeforeFindStart: 1 };
     const page = await searchBackwards(source, { ...BOUNDS, max: 100 });
     expect([page.activities.length, asked.windows <= 20]).toEqual([100, true]);
   });
@@ -166,7 +172,7 @@ describe('the search backwards', () => {
       { read: away, findStart: away },
       { read: refused, findStart: away },
     ])
-      await expect(searchBackwards({ ...source, refusalsBeforeStart: 1 }, { ...BOUNDS, max: 1 })).rejects.toThrow(
+      await expect(searchBackwards({ ...source, refusalsBeforeFindStart: 1 }, { ...BOUNDS, max: 1 })).rejects.toThrow(
         'is away',
       );
   });

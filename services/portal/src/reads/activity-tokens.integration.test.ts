@@ -5,7 +5,7 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import { type Contract, contractOf, entriesOf, type Version } from '../test/activity-rows.ts';
 import { type OwnReads, openOwnReads } from '../test/own-reads.ts';
 import { byNewest } from './activities.ts';
-import { type ActivityPlace, type ActivityQuestion, createPortalReads } from './index.ts';
+import { type ActivityPosition, type ActivitySearch, createPortalReads } from './index.ts';
 
 const NOW_MS = Date.parse('2026-11-20T10:00:00Z');
 const DAY_US = 86_400_000_000;
@@ -16,7 +16,7 @@ beforeAll(async () => {
 });
 afterAll(() => own?.close());
 
-const asking = (contracts: readonly Contract[], tokenId: string): ActivityQuestion => ({
+const asking = (contracts: readonly Contract[], tokenId: string): ActivitySearch => ({
   nowMs: NOW_MS,
   contracts,
   type: '',
@@ -26,9 +26,9 @@ const asking = (contracts: readonly Contract[], tokenId: string): ActivityQuesti
 });
 
 /** Reads page after page of a token to the end. */
-async function readAll(question: ActivityQuestion, { activities } = own.reads): Promise<ActivityPlace[]> {
-  const found: ActivityPlace[] = [];
-  for (let before: ActivityPlace | null | undefined; before !== null; ) {
+async function readAll(question: ActivitySearch, { activities } = own.reads): Promise<ActivityPosition[]> {
+  const found: ActivityPosition[] = [];
+  for (let before: ActivityPosition | null | undefined; before !== null; ) {
     const page = await activities({ ...question, ...(before && { before }) });
     found.push(...page.activities.map(({ updatedUs, id }) => ({ updatedUs, id })));
     before = page.next;

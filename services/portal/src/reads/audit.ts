@@ -1,25 +1,25 @@
 import { type QueryOptions, type QueryRows, quoteText } from '@playline/stores';
-import { askView, msOf, readPages, toPage } from './ask-view.ts';
 import type { Span } from './messages.ts';
+import { msOf, queryView, readPages, toPage } from './query-view.ts';
 
 /** Whose audit: of a project, or with '' of the instance. */
-export interface AuditQuestion extends Span {
+export interface AuditSearch extends Span {
   readonly projectId: string;
   readonly actor?: string;
   readonly action?: string;
   /** Where the page in front ended. */
-  readonly before?: AuditPlace;
+  readonly before?: AuditPosition;
   readonly entriesMax: number;
 }
 
 /** An entry among those of a project, by when it was made; many may be of one moment. */
-export interface AuditPlace {
+export interface AuditPosition {
   readonly happenedMs: number;
   readonly entryId: string;
 }
 
 /** Who did what; `happenedMs` in epoch milliseconds, `detail` JSON text, `address` '' after 90 days. */
-export interface AuditLine extends AuditPlace {
+export interface AuditLine extends AuditPosition {
   readonly environmentId: string;
   readonly kind: string;
   readonly object: string;
@@ -32,10 +32,10 @@ export interface AuditLine extends AuditPlace {
 }
 
 /** The newest first. */
-export function readAudit(query: QueryRows, question: AuditQuestion, options?: QueryOptions) {
+export function readAudit(query: QueryRows, question: AuditSearch, options?: QueryOptions) {
   const { projectId, sinceMs, actor = '', action = '', before, entriesMax } = question;
   const untilMs = before === undefined ? question.untilMs : Math.min(question.untilMs, before.happenedMs + 1);
-  return askView<AuditLine>(
+  return queryView<AuditLine>(
     query,
     {
       view: 'portal_audit',
@@ -76,20 +76,20 @@ export function readAudit(query: QueryRows, question: AuditQuestion, options?: Q
   );
 }
 
-const behind = ({ happenedMs, entryId }: AuditPlace) =>
+const behind = ({ happenedMs, entryId }: AuditPosition) =>
   `WHERE (${msOf('happened_at')}, entry_id) < (${Math.trunc(happenedMs)}, ${quoteText(entryId)})`;
 
 /** So many rows are held at a time, a few hundred kilobytes. */
-const ENTRIES_PER_QUESTION = 2_000;
+const ENTRIES_PER_QUERY = 2_000;
 
 /** All entries that are asked for, the newest first, however many: a page of them at a time. */
-export function readWholeAudit(
-  audit: (question: AuditQuestion) => Promise<readonly AuditLine[]>,
-  question: Omit<AuditQuestion, 'entriesMax' | 'before'>,
-): AsyncGenerator<readonly AuditLine[], AuditPlace | null> {
-  return readPages<AuditLine, AuditPlace>(
+export function readAllAudit(
+  audit: (question: AuditSearch) => Promise<readonly AuditLine[]>,
+  question: Omit<AuditSearch, 'entriesMax' | 'before'>,
+): AsyncGenerator<readonly AuditLine[], AuditPosition | null> {
+  return readPages<AuditLine, AuditPosition>(
     async (entriesMax, before) =>
       toPage(await audit({ ...question, entriesMax, ...(before && { before }) }), entriesMax),
-    { linesMax: Number.POSITIVE_INFINITY, perQuestion: ENTRIES_PER_QUESTION },
+    { linesMax: Number.POSITIVE_INFINITY, perQuery: ENTRIES_PER_QUERY },
   );
 }

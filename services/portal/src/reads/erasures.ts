@@ -1,6 +1,6 @@
 import { type ErasureState, stateOf } from '@playline/erasure';
 import type { QueryOptions, QueryRows } from '@playline/stores';
-import { askView, msOf } from './ask-view.ts';
+import { msOf, queryView } from './query-view.ts';
 
 /** An erasure and how far it has come; times in epoch milliseconds, null until then. */
 export interface ErasureLine {
@@ -62,7 +62,7 @@ function toErasureLine(values: readonly unknown[]): ErasureLine {
 
 /** The newest first, at most 500. */
 export function readErasures(query: QueryRows, environmentId: string, options?: QueryOptions) {
-  return askView<ErasureLine>(
+  return queryView<ErasureLine>(
     query,
     {
       view: 'portal_erasures',
@@ -89,7 +89,7 @@ export interface OpenErasures {
 export function readOpenErasures(query: QueryRows, environmentIds: readonly string[], options?: QueryOptions) {
   // No list is no question: an empty one is none of any environment.
   if (environmentIds.length === 0) return Promise.resolve<OpenErasures[]>([]);
-  return askView<OpenErasures>(
+  return queryView<OpenErasures>(
     query,
     {
       view: 'portal_open_erasures',
@@ -119,7 +119,7 @@ export async function readReceipt(
   { environmentId, erasureId }: { readonly environmentId: string; readonly erasureId: string },
   options?: QueryOptions,
 ): Promise<Readonly<Record<string, unknown>> | null> {
-  const [receipt] = await askView(
+  const [receipt] = await queryView(
     query,
     {
       view: 'portal_erasure_receipt',

@@ -1,14 +1,13 @@
 import type { QueryOptions, QueryRows } from '@playline/stores';
 import {
   type ActivityPage,
-  type ActivityQuestion,
+  type ActivitySearch,
   type ContractName,
   readTokens,
   searchActivities,
   type TokenLine,
 } from './activities.ts';
-import type { Sight } from './ask-view.ts';
-import { type AuditLine, type AuditQuestion, readAudit } from './audit.ts';
+import { type AuditLine, type AuditSearch, readAudit } from './audit.ts';
 import { type ErasureLine, type OpenErasures, readErasures, readOpenErasures, readReceipt } from './erasures.ts';
 import {
   type MessagePage,
@@ -18,21 +17,22 @@ import {
   searchMessages,
   type WholeMessage,
 } from './messages.ts';
-import { type MintLine, type MintQuestion, type MintSigner, readMintSigners, readMints } from './mints.ts';
+import { type MintLine, type MintSearch, type MintSigner, readMintSigners, readMints } from './mints.ts';
 import {
   type ConsentChange,
-  type IdentityQuestion,
+  type IdentitySearch,
   type LinkDecision,
   readConsents,
   readIds,
   readLinks,
 } from './people.ts';
+import type { IdAccess } from './query-view.ts';
 import {
   countRejections,
   type MinuteCount,
   type Rejection,
   type RejectionCount,
-  type RejectionQuestion,
+  type RejectionSearch,
   type RejectionStep,
   readMinuteCounts,
   readRejectionSteps,
@@ -41,21 +41,21 @@ import {
 
 export type * from './activities.ts';
 export { readManyActivities } from './activities.ts';
-export { maskId, type Sight } from './ask-view.ts';
 export type * from './audit.ts';
-export { readWholeAudit } from './audit.ts';
+export { readAllAudit } from './audit.ts';
 export type { ErasureLine, OpenErasures } from './erasures.ts';
 export type * from './messages.ts';
 export { readManyMessages } from './messages.ts';
 export {
   MINTS_SHOWN_MAX,
   type MintLine,
-  type MintPlace,
-  type MintQuestion,
+  type MintPosition,
+  type MintSearch,
   type MintSigner,
   readManyMints,
 } from './mints.ts';
 export type * from './people.ts';
+export { type IdAccess, maskId } from './query-view.ts';
 export type * from './rejections.ts';
 
 /**
@@ -68,14 +68,14 @@ export interface PortalReads {
   messages(search: MessageSearch, options?: QueryOptions): Promise<MessagePage>;
   /** Reads a few granules. */
   message(
-    question: { readonly environmentId: string; readonly messageId: string; readonly sight: Sight },
+    question: { readonly environmentId: string; readonly messageId: string; readonly sight: IdAccess },
     options?: QueryOptions,
   ): Promise<WholeMessage[]>;
   /** Reads the environment's rejections of the span's weeks. */
-  rejections(question: RejectionQuestion, options?: QueryOptions): Promise<RejectionCount[]>;
+  rejections(question: RejectionSearch, options?: QueryOptions): Promise<RejectionCount[]>;
   /** Reads the environment's rejections of the span's weeks. */
   rejectionSteps(
-    question: RejectionQuestion & { readonly stepS: number },
+    question: RejectionSearch & { readonly stepS: number },
     options?: QueryOptions,
   ): Promise<RejectionStep[]>;
   /** Reads a few granules. */
@@ -89,12 +89,12 @@ export interface PortalReads {
     options?: QueryOptions,
   ): Promise<MinuteCount[]>;
   /** Reads two granules an identity. */
-  consents(question: IdentityQuestion, options?: QueryOptions): Promise<ConsentChange[]>;
+  consents(question: IdentitySearch, options?: QueryOptions): Promise<ConsentChange[]>;
   /** Reads a few granules. */
-  links(question: IdentityQuestion, options?: QueryOptions): Promise<LinkDecision[]>;
+  links(question: IdentitySearch, options?: QueryOptions): Promise<LinkDecision[]>;
   /** Reads the rows of the identities' events. */
   ids(
-    question: IdentityQuestion & { readonly sight: Sight },
+    question: IdentitySearch & { readonly sight: IdAccess },
     options?: QueryOptions,
   ): Promise<ReadonlyMap<string, string>>;
   /** Reads all requests. */
@@ -107,15 +107,15 @@ export interface PortalReads {
     options?: QueryOptions,
   ): Promise<Readonly<Record<string, unknown>> | null>;
   /** Reads the mint requests of the span. */
-  mints(question: MintQuestion, options?: QueryOptions): Promise<MintLine[]>;
+  mints(question: MintSearch, options?: QueryOptions): Promise<MintLine[]>;
   /** Reads the mint requests of the span. */
-  mintSigners(question: Pick<MintQuestion, 'environmentId' | 'sinceMs'>, options?: QueryOptions): Promise<MintSigner[]>;
+  mintSigners(question: Pick<MintSearch, 'environmentId' | 'sinceMs'>, options?: QueryOptions): Promise<MintSigner[]>;
   /** Reads the contracts' entries from the newest on, until the page is full. */
-  activities(question: ActivityQuestion, options?: QueryOptions): Promise<ActivityPage>;
+  activities(question: ActivitySearch, options?: QueryOptions): Promise<ActivityPage>;
   /** Reads a granule or two a contract. */
   tokens(contracts: readonly ContractName[], options?: QueryOptions): Promise<TokenLine[]>;
   /** Reads the project's entries of the span. */
-  audit(question: AuditQuestion, options?: QueryOptions): Promise<AuditLine[]>;
+  audit(question: AuditSearch, options?: QueryOptions): Promise<AuditLine[]>;
 }
 
 /** A little more than ClickHouse gives a question, so that its own words come first. */

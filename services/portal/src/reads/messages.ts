@@ -1,5 +1,5 @@
 import { type QueryOptions, type QueryRows, quoteText } from '@playline/stores';
-import { askView, idFor, msOf, readPages, SEARCH_MAX_MS, type Sight } from './ask-view.ts';
+import { type IdAccess, idFor, msOf, queryView, readPages, SEARCH_MAX_MS } from './query-view.ts';
 
 /** A span of time in epoch milliseconds, without its end. */
 export interface Span {
@@ -10,7 +10,7 @@ export interface Span {
 /** Which messages are looked for: '' says nothing. The span is of when they happened, by the clocks of clients. */
 export interface MessageSearch extends Span {
   readonly environmentId: string;
-  readonly sight: Sight;
+  readonly idAccess: IdAccess;
   readonly type?: string;
   readonly name?: string;
   readonly surface?: string;
@@ -21,19 +21,19 @@ export interface MessageSearch extends Span {
   /** The same of anybody: messages that name one of these in any part. */
   readonly identityIds?: readonly string[];
   /** Where the page in front ended. */
-  readonly after?: MessagePlace;
+  readonly after?: MessagePosition;
   /** 1 to 2,000; 100 when absent. */
   readonly messagesMax?: number;
 }
 
 /** A message among those of an environment, by when it happened. */
-export interface MessagePlace {
+export interface MessagePosition {
   readonly happenedMs: number;
   readonly messageId: string;
 }
 
 /** A message without what is long of it; times in epoch milliseconds. */
-export interface MessageLine extends MessagePlace {
+export interface MessageLine extends MessagePosition {
   readonly receivedMs: number;
   readonly type: string;
   readonly name: string;
@@ -55,7 +55,7 @@ export interface MessagePage {
   /** The newest first; of copies of a message the one received first. */
   readonly messages: readonly MessageLine[];
   /** What the next page begins after; null when the span holds no more. */
-  readonly next: MessagePlace | null;
+  readonly next: MessagePosition | null;
   /** Where the search had come to when it had enough, or gave up: nothing before it was looked at. */
   readonly searchedSinceMs: number;
 }
@@ -86,7 +86,7 @@ const LINE_COLUMNS = [
 ];
 
 /** A row of `LINE_COLUMNS`, as its reader may see it. */
-function toLine(sight: Sight, values: readonly unknown[]): MessageLine {
+function toLine(sight: IdAccess, values: readonly unknown[]): MessageLine {
   const [messageId, type, name, happened, received, surface, library, libraryVersion, test, consentLevel] = values;
   const [anonymousId, userId, identityType, identityId, traceId] = values.slice(10).map(String);
   return {
@@ -126,7 +126,7 @@ interface Window extends Span {
 }
 
 function readWindow(query: QueryRows, search: MessageSearch, { signal, ...window }: Window & QueryOptions) {
-  const { environmentId, type = '', name = '', surface = '', test, identityId = '', sight } = search;
+  const { environmentId, type = '', name = '', surface = '', test, identityId = '', idAccess: sight } = search;
   const { sinceMs, untilMs, before, rowsMax } = window;
   const args = { environment: environmentId, since: sinceMs, until: untilMs, before, name };
   const narrowed = { type, surface, test: test === undefined ? '' : String(test), identity: identityId };
@@ -134,7 +134,7 @@ function readWindow(query: QueryRows, search: MessageSearch, { signal, ...window
     search.identityIds === undefined
       ? { view: 'portal_messages', args: { ...args, ...narrowed } }
       : { view: 'portal_messages_of_people', args: { ...args, identities: search.identityIds } };
-  return askView(
+  return queryView(
     query,
     {
       ...of,
@@ -168,7 +168,7 @@ export async function searchMessages(
   const begin = performance.now();
   const found: MessageLine[] = [];
   const rowsMax = COPIES_FACTOR * (max + 1);
-  let place: MessagePlace = { happenedMs: end, messageId: after?.messageId ?? '' };
+  let place: MessagePosition = { happenedMs: end, messageId: after?.messageId ?? '' };
   for (let step = 0; performance.now() - begin < SEARCH_MAX_MS; ) {
     const since = Math.max(sinceMs, end - (STEPS_MS[step] ?? Number.POSITIVE_INFINITY));
     const window = { sinceMs: since, untilMs: place.happenedMs, before: place.messageId, rowsMax };
@@ -194,13 +194,13 @@ export function readManyMessages(
   messages: (search: MessageSearch) => Promise<MessagePage>,
   search: MessageSearch,
   max: number,
-): AsyncGenerator<readonly MessageLine[], MessagePlace | null> {
+): AsyncGenerator<readonly MessageLine[], MessagePosition | null> {
   return readPages(
     async (messagesMax, after) => {
       const page = await messages({ ...search, messagesMax, ...(after && { after }) });
       return { lines: page.messages, next: page.next };
     },
-    { place: search.after, linesMax: max, perQuestion: MESSAGES_MAX },
+    { after: search.after, linesMax: max, perQuery: MESSAGES_MAX },
   );
 }
 
@@ -242,11 +242,11 @@ const WHOLE_COLUMNS = [
 /** What stands under an id; more than one where a client has used it for more than one message. */
 export function readMessage(
   query: QueryRows,
-  question: { readonly environmentId: string; readonly messageId: string; readonly sight: Sight },
+  question: { readonly environmentId: string; readonly messageId: string; readonly sight: IdAccess },
   options?: QueryOptions,
 ): Promise<WholeMessage[]> {
   const { environmentId, messageId, sight } = question;
-  return askView(
+  return queryView(
     query,
     {
       view: 'portal_message',
@@ -259,7 +259,7 @@ export function readMessage(
   );
 }
 
-function toWhole(sight: Sight, values: readonly unknown[]): WholeMessage {
+function toWhole(sight: IdAccess, values: readonly unknown[]): WholeMessage {
   const texts = values.slice(LINE_COLUMNS.length).map(String);
   const [sessionId = '', locale = '', timezone = '', screen = '', browserLanguage = ''] = texts;
   const [fromId = '', fromType = '', toId = '', toType = '', deviceId = '', userAgent = ''] = texts.slice(5);

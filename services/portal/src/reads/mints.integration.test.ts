@@ -1,7 +1,7 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type OwnReads, openOwnReads, toSqlTime } from '../test/own-reads.ts';
-import type { MintQuestion, PortalReads } from './index.ts';
+import type { MintSearch, PortalReads } from './index.ts';
 
 const NOW_MS = Date.parse('2026-11-20T10:00:00Z');
 
@@ -102,7 +102,7 @@ describe('what mints tell', () => {
       ...['d', 'e'].map((letter) => mintOf(environment, 8_000, { reference_id: 'twice', contract: bytesOf(letter) })),
     ]);
     const found: string[] = [];
-    for (let before: MintQuestion['before'], pages = 0; pages < 20; pages++) {
+    for (let before: MintSearch['before'], pages = 0; pages < 20; pages++) {
       const asked = { environmentId: environment, sinceMs: NOW_MS - 86_400_000, status: '' as const, mintsMax: 1 };
       const [mint] = await reads.mints({ ...asked, ...(before && { before }) });
       if (mint === undefined) break;

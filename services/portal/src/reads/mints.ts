@@ -1,21 +1,21 @@
 import type { MintStatus } from '@playline/contracts';
 import { type QueryOptions, type QueryRows, quoteText } from '@playline/stores';
-import { askView, msOf, readPages, toPage } from './ask-view.ts';
+import { msOf, queryView, readPages, toPage } from './query-view.ts';
 
-export interface MintQuestion {
+export interface MintSearch {
   readonly environmentId: string;
   /** Epoch milliseconds: only what was asked for since. */
   readonly sinceMs: number;
   /** '' for any. */
   readonly status: '' | MintStatus;
   /** Where the page in front ended. */
-  readonly before?: MintPlace;
+  readonly before?: MintPosition;
   /** `MINTS_SHOWN_MAX` when absent. */
   readonly mintsMax?: number;
 }
 
 /** An asset among those of an environment, by when it was asked for; one id may stand in several collections. */
-export interface MintPlace {
+export interface MintPosition {
   readonly requestedMs: number;
   readonly referenceId: string;
   readonly chain: string;
@@ -23,7 +23,7 @@ export interface MintPlace {
 }
 
 /** An asset that was asked to be minted, as it stands now; times in epoch milliseconds. */
-export interface MintLine extends MintPlace {
+export interface MintLine extends MintPosition {
   readonly changedMs: number;
   readonly signerAddress: string;
   readonly ownerAddress: string;
@@ -44,9 +44,9 @@ export interface MintLine extends MintPlace {
 export const MINTS_SHOWN_MAX = 200;
 
 /** The newest first. */
-export function readMints(query: QueryRows, question: MintQuestion, options?: QueryOptions): Promise<MintLine[]> {
+export function readMints(query: QueryRows, question: MintSearch, options?: QueryOptions): Promise<MintLine[]> {
   const { environmentId, sinceMs, status, before, mintsMax = MINTS_SHOWN_MAX } = question;
-  return askView<MintLine>(
+  return queryView<MintLine>(
     query,
     {
       view: 'portal_mints',
@@ -63,11 +63,11 @@ export function readMints(query: QueryRows, question: MintQuestion, options?: Qu
   );
 }
 
-const behind = ({ requestedMs, referenceId, chain, contractAddress }: MintPlace) =>
+const behind = ({ requestedMs, referenceId, chain, contractAddress }: MintPosition) =>
   `WHERE (${msOf('requested_at')}, reference_id, chain, contract_address) < (${Math.trunc(requestedMs)}, ${[referenceId, chain, contractAddress].map(quoteText).join(', ')})`;
 
 /** Of an environment all of the span are read with each question: few questions for many. */
-const MINTS_PER_QUESTION = 10_000;
+const MINTS_PER_QUERY = 10_000;
 
 /**
  * Mints of a question, the newest first, a page of them at a time.
@@ -75,13 +75,13 @@ const MINTS_PER_QUESTION = 10_000;
  * @returns where it ended, when there may be more
  */
 export function readManyMints(
-  mints: (question: MintQuestion) => Promise<readonly MintLine[]>,
-  question: MintQuestion,
+  mints: (question: MintSearch) => Promise<readonly MintLine[]>,
+  question: MintSearch,
   max: number,
-): AsyncGenerator<readonly MintLine[], MintPlace | null> {
-  return readPages<MintLine, MintPlace>(
+): AsyncGenerator<readonly MintLine[], MintPosition | null> {
+  return readPages<MintLine, MintPosition>(
     async (mintsMax, before) => toPage(await mints({ ...question, mintsMax, ...(before && { before }) }), mintsMax),
-    { place: question.before, linesMax: max, perQuestion: MINTS_PER_QUESTION },
+    { after: question.before, linesMax: max, perQuery: MINTS_PER_QUERY },
   );
 }
 
@@ -101,10 +101,10 @@ export interface MintSigner {
 /** Of each collection and signer that anything was asked of since. */
 export function readMintSigners(
   query: QueryRows,
-  { environmentId, sinceMs }: Pick<MintQuestion, 'environmentId' | 'sinceMs'>,
+  { environmentId, sinceMs }: Pick<MintSearch, 'environmentId' | 'sinceMs'>,
   options?: QueryOptions,
 ) {
-  return askView<MintSigner>(
+  return queryView<MintSigner>(
     query,
     {
       view: 'portal_mint_signers',

@@ -1,8 +1,8 @@
 import type { QueryOptions, QueryRows } from '@playline/stores';
-import { askView, idFor, msOf, type Sight } from './ask-view.ts';
+import { type IdAccess, idFor, msOf, queryView } from './query-view.ts';
 
 /** Whose: keyed hashes of identities of one environment, 32 hexadecimal digits each. */
-export interface IdentityQuestion {
+export interface IdentitySearch {
   readonly environmentId: string;
   readonly identityIds: readonly string[];
 }
@@ -29,14 +29,14 @@ export interface LinkDecision {
   readonly traceId: string;
 }
 
-const argsOf = ({ environmentId, identityIds }: IdentityQuestion) => ({
+const argsOf = ({ environmentId, identityIds }: IdentitySearch) => ({
   environment: environmentId,
   identities: identityIds,
 });
 
 /** All changes, the newest first. */
-export function readConsents(query: QueryRows, question: IdentityQuestion, options?: QueryOptions) {
-  return askView<ConsentChange>(
+export function readConsents(query: QueryRows, question: IdentitySearch, options?: QueryOptions) {
+  return queryView<ConsentChange>(
     query,
     {
       view: 'portal_consents',
@@ -57,8 +57,8 @@ export function readConsents(query: QueryRows, question: IdentityQuestion, optio
 }
 
 /** What was asked for about anybody of these, the newest first. */
-export function readLinks(query: QueryRows, question: IdentityQuestion, options?: QueryOptions) {
-  return askView<LinkDecision>(
+export function readLinks(query: QueryRows, question: IdentitySearch, options?: QueryOptions) {
+  return queryView<LinkDecision>(
     query,
     {
       view: 'portal_links',
@@ -88,11 +88,11 @@ export function readLinks(query: QueryRows, question: IdentityQuestion, options?
 /** Ids as clients sent them, by identity, as the reader may see them; of one without an event there is none. */
 export async function readIds(
   query: QueryRows,
-  question: IdentityQuestion & { readonly sight: Sight },
+  question: IdentitySearch & { readonly sight: IdAccess },
   options?: QueryOptions,
 ): Promise<ReadonlyMap<string, string>> {
   if (question.identityIds.length === 0) return new Map();
-  const rows = await askView<[string, string]>(
+  const rows = await queryView<[string, string]>(
     query,
     {
       view: 'portal_raw_ids',

@@ -15,7 +15,7 @@ const search = (environmentId: string, over: Partial<MessageSearch> = {}): Messa
   environmentId,
   sinceMs: NOW_MS - 400 * DAY_MS,
   untilMs: NOW_MS + 1,
-  sight: 'raw ids',
+  idAccess: 'raw ids',
   ...over,
 });
 
@@ -141,7 +141,7 @@ describe('the search of messages', () => {
       user_agent: secret,
     });
     await own.insert('events', [event]);
-    const { messages } = await reads.messages(search(environment, { sight: 'masked ids' }));
+    const { messages } = await reads.messages(search(environment, { idAccess: 'masked ids' }));
     const question = { environmentId: environment, messageId: event.message_id };
     const whole = await reads.message({ ...question, sight: 'masked ids' });
     expect(messages[0]).toMatchObject({ userId: 'RA…', anonymousId: 'RA…' });
@@ -184,7 +184,7 @@ describe('the other reads', () => {
     expect(await reads.rejectionsOfTrace({ ...traced, environmentId: `${environment}-2` })).toEqual([]);
     expect(await reads.rejectionsOfTrace({ ...traced, traceId: '' })).toEqual([]);
     const counts = await reads.minuteCounts({ ...asked, environmentIds: [environment] });
-    expect(counts.map(({ fate, count }) => [fate, count])).toEqual([
+    expect(counts.map(({ outcome: fate, count }) => [fate, count])).toEqual([
       ['rejected', 1],
       ['rejected', 1],
     ]);

@@ -1,9 +1,9 @@
 import type { QueryOptions, QueryRows } from '@playline/stores';
-import { askView, msOf } from './ask-view.ts';
 import type { Span } from './messages.ts';
+import { msOf, queryView } from './query-view.ts';
 
 /** Which rejections are counted: '' says nothing. The span is of when the gateway received them. */
-export interface RejectionQuestion extends Span {
+export interface RejectionSearch extends Span {
   readonly environmentId: string;
   readonly code?: string;
   readonly field?: string;
@@ -40,7 +40,7 @@ export interface Rejection {
 }
 
 /** What is counted of a question beside its environment. */
-const argsOf = ({ environmentId, sinceMs, untilMs, code = '', field = '' }: RejectionQuestion) => ({
+const argsOf = ({ environmentId, sinceMs, untilMs, code = '', field = '' }: RejectionSearch) => ({
   environment: environmentId,
   since: sinceMs,
   until: untilMs,
@@ -49,8 +49,8 @@ const argsOf = ({ environmentId, sinceMs, untilMs, code = '', field = '' }: Reje
 });
 
 /** The most frequent first. */
-export function countRejections(query: QueryRows, question: RejectionQuestion, options?: QueryOptions) {
-  return askView<RejectionCount>(
+export function countRejections(query: QueryRows, question: RejectionSearch, options?: QueryOptions) {
+  return queryView<RejectionCount>(
     query,
     {
       view: 'portal_rejections',
@@ -78,10 +78,10 @@ export function countRejections(query: QueryRows, question: RejectionQuestion, o
 /** In the order of time. @param stepS seconds of a step */
 export function readRejectionSteps(
   query: QueryRows,
-  question: RejectionQuestion & { readonly stepS: number },
+  question: RejectionSearch & { readonly stepS: number },
   options?: QueryOptions,
 ) {
-  return askView<RejectionStep>(
+  return queryView<RejectionStep>(
     query,
     {
       view: 'portal_rejection_times',
@@ -101,7 +101,7 @@ export function readRejectionsOfTrace(
   { environmentId, traceId }: { readonly environmentId: string; readonly traceId: string },
   options?: QueryOptions,
 ) {
-  return askView<Rejection>(
+  return queryView<Rejection>(
     query,
     {
       view: 'portal_rejections_of_trace',
@@ -126,7 +126,7 @@ export function readRejectionsOfTrace(
 export interface MinuteCount {
   readonly environmentId: string;
   /** Messages that were accepted, or requests in which something was rejected. */
-  readonly fate: 'accepted' | 'rejected';
+  readonly outcome: 'accepted' | 'rejected';
   readonly minuteMs: number;
   readonly count: number;
   readonly lastMs: number;
@@ -140,7 +140,7 @@ export function readMinuteCounts(
 ): Promise<MinuteCount[]> {
   // No list is no question: an empty one is none of any environment.
   if (environmentIds.length === 0) return Promise.resolve([]);
-  return askView<MinuteCount>(
+  return queryView<MinuteCount>(
     query,
     {
       view: 'portal_counts',
@@ -150,7 +150,7 @@ export function readMinuteCounts(
       rowsMax: 20_000,
       toRow: ([environmentId, fate, minute, count, last]) => ({
         environmentId: String(environmentId),
-        fate: fate === 'accepted' ? 'accepted' : 'rejected',
+        outcome: fate === 'accepted' ? 'accepted' : 'rejected',
         minuteMs: Number(minute) * 1000,
         count: Number(count),
         lastMs: Number(last),

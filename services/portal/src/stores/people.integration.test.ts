@@ -74,7 +74,7 @@ it('finds whom the graph in Redis has linked, and puts an erasure on the log who
   const { erasureId, cutoffAt } = requests[0]!;
   expect(text.replaceAll('-', '')).toContain(erasureId.toString('hex'));
   await until('the hold stands for good', async () => {
-    const [hold] = await graph.guards.list(environmentId);
+    const [hold] = await graph.guards.listHolds(environmentId);
     return hold?.lapsesAtMs === null && hold.cutoffMs === cutoffAt;
   });
 });

@@ -4,16 +4,16 @@ import { erasureRequestCodec, frameRecord, identityLinkCodec, schemaSubjectOf, T
 import { settleWithin } from '@playline/http';
 import {
   createRequestErasure,
-  type Household,
   type IdentityGraph,
   type IdentityInEnvironment,
   type IdentityKeyer,
-  type Parting,
+  type PersonMembers,
   type PersonSource,
+  type PersonSplit,
   type RequestErasure,
   type RequestErasureParts,
-  readHousehold,
   readPerson,
+  readPersonMembers,
   type Suspect,
   toUnlinkFact,
 } from '@playline/people';
@@ -24,7 +24,7 @@ export interface PortalPeople {
   /** Keys of ids, by the deployment's pepper. */
   readonly keyOf: IdentityKeyer;
   /** @throws MissingEpochFault while Redis holds no whole graph */
-  household(identity: IdentityInEnvironment): Promise<Household>;
+  household(identity: IdentityInEnvironment): Promise<PersonMembers>;
   /** @throws MissingEpochFault while Redis holds no whole graph */
   suspects(environmentId: string): Promise<readonly Suspect[]>;
   /** As the gateway asks for one. @throws when the request does not stand, or nobody knows within ten seconds */
@@ -34,7 +34,7 @@ export interface PortalPeople {
    * @returns whether it was seen; else it stands in the log and is decided later, or was refused
    * @throws when nobody knows whether it stands
    */
-  requestUnlink(wanted: Parting & { readonly environmentId: string; readonly traceId: string }): Promise<boolean>;
+  requestUnlink(wanted: PersonSplit & { readonly environmentId: string; readonly traceId: string }): Promise<boolean>;
 }
 
 export interface PortalPeopleParts extends Pick<LogParts, 'producer' | 'registry' | 'topicPrefix'> {
@@ -50,7 +50,7 @@ export interface PortalPeopleParts extends Pick<LogParts, 'producer' | 'registry
 
 const REQUEST_MAX_MS = 10_000;
 const DECISION_MAX_MS = 5_000;
-const LOOK_EVERY_MS = 200;
+const POLL_EVERY_MS = 200;
 
 /** Reads from the graph; what is asked for goes to the log, as that of gateways and the command does. */
 export function createPortalPeople(parts: PortalPeopleParts): PortalPeople {
@@ -69,30 +69,30 @@ export function createPortalPeople(parts: PortalPeopleParts): PortalPeople {
     people,
     clockSkewMs,
     onFault,
-    publish: (request) => producer.sendPlaced({ topic: erasures, ...request }, { attemptsMaxMs: REQUEST_MAX_MS }),
+    publish: (request) => producer.sendForOffset({ topic: erasures, ...request }, { attemptsMaxMs: REQUEST_MAX_MS }),
     schemaId: () => registry.idOf(schemaSubjectOf(erasures), erasureRequestCodec.schema),
   });
   return {
     keyOf,
-    household: (identity) => readHousehold(people, identity),
+    household: (identity) => readPersonMembers(people, identity),
     suspects: (environmentId) => people.graph.suspects(environmentId),
     // Behind the deadline the work goes on: a request that reaches the log late still needs its hold confirmed.
     requestErasure: (wanted) => settleWithin(REQUEST_MAX_MS, requestErasure(wanted)),
-    async requestUnlink({ environmentId, traceId, gone, stayed }) {
+    async requestUnlink({ environmentId, traceId, leaving: gone, staying: stayed }) {
       const schemaId = await registry.idOf(schemaSubjectOf(links), identityLinkCodec.schema);
       const unlink = gone.map(({ key, kind }) => ({ key, kind }));
       const messageId = randomBytes(16);
       const fact = toUnlinkFact({ environmentId, messageId, traceId, receivedAt: Date.now(), unlink });
       const value = frameRecord(schemaId, identityLinkCodec.encode(fact));
       const record = { topic: links, key: Buffer.from(environmentId), value };
-      await settleWithin(REQUEST_MAX_MS, producer.sendPlaced(record, { attemptsMaxMs: REQUEST_MAX_MS }));
+      await settleWithin(REQUEST_MAX_MS, producer.sendForOffset(record, { attemptsMaxMs: REQUEST_MAX_MS }));
       const personOf = async (key: Buffer) => (await readPerson(people, { environmentId, key })).personKey;
       const endAt = performance.now() + decisionMaxMs;
       for (;;) {
         const [of, rest] = [await personOf(gone[0]!.key), await personOf(stayed[0]!.key)];
         if (!of.equals(rest)) return true;
         if (performance.now() > endAt) return false;
-        await delay(LOOK_EVERY_MS);
+        await delay(POLL_EVERY_MS);
       }
     },
   };

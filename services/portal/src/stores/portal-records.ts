@@ -6,7 +6,7 @@ import {
   createAuditLog,
   createRecordLog,
   createRecordStore,
-  nextLook,
+  nextPoll,
   openRecordCopy,
   type RecordLog,
   type RecordStore,
@@ -32,7 +32,7 @@ export interface PortalRecords<R extends Change> {
 
 /** The log and the registry, as all kinds share them. */
 export interface LogParts {
-  readonly producer: Pick<Producer, 'sendPlaced'>;
+  readonly producer: Pick<Producer, 'sendForOffset'>;
   readonly reader: Pick<LogReader, 'bounds' | 'read'>;
   readonly registry: SchemaRegistry;
   readonly topicPrefix: string;
@@ -67,7 +67,7 @@ export function openPortalRecords<R extends Change>(parts: PortalRecordsParts<R>
         logger.warn({ error: fault }, `${view.kind.name} in Redis cannot be compared with the log`);
       wasTold = fault !== null;
       isInSync = fault === null;
-      await nextLook(compareEveryMs, closed.signal);
+      await nextPoll(compareEveryMs, closed.signal);
     }
   };
   const syncing = keepInSync();
@@ -118,7 +118,7 @@ function createLog<R extends Change>({
       schemaOf: registry.schemaOf,
       bounds: () => reader.bounds(topic),
       read: (range) => reader.read({ topic, ...range }),
-      send: (record) => producer.sendPlaced({ topic, ...record }),
+      send: (record) => producer.sendForOffset({ topic, ...record }),
     });
   const { bounds, read } = logWith(0);
   return {
@@ -131,7 +131,7 @@ function createLog<R extends Change>({
 /** Entries over the log; the schema's id is asked for with the first, as for records. */
 export function createAudit({ producer, registry, topicPrefix }: Omit<LogParts, 'reader' | 'logger'>): AuditLog {
   const topic = topicPrefix + TOPICS.audit.name;
-  const send = (record: { key: Buffer; value: Buffer }) => producer.sendPlaced({ topic, ...record });
+  const send = (record: { key: Buffer; value: Buffer }) => producer.sendForOffset({ topic, ...record });
   return {
     append: async (entry) => {
       const schemaId = await registry.idOf(schemaSubjectOf(topic), auditEntryCodec.schema);

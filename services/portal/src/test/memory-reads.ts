@@ -1,20 +1,19 @@
-import { maskId } from '../reads/ask-view.ts';
 import type {
   ActivityLine,
   ActivityPage,
-  ActivityPlace,
-  ActivityQuestion,
+  ActivityPosition,
+  ActivitySearch,
   AuditLine,
-  AuditPlace,
+  AuditPosition,
   ConsentChange,
   ErasureLine,
   LinkDecision,
   MessageLine,
   MessagePage,
-  MessagePlace,
+  MessagePosition,
   MessageSearch,
   MintLine,
-  MintPlace,
+  MintPosition,
   MintSigner,
   OpenErasures,
   PortalReads,
@@ -23,6 +22,7 @@ import type {
   RejectionStep,
   TokenLine,
 } from '../reads/index.ts';
+import { maskId } from '../reads/query-view.ts';
 
 /** What stands in ClickHouse of each environment, and of each project what was done. */
 export interface MemoryRows {
@@ -98,7 +98,7 @@ export function createMemoryReads(rows: MemoryRows = {}): PortalReads {
 /** As the view has it, of activities that were found in one step. */
 function toActivityPage(
   rows: Readonly<Record<string, readonly ActivityLine[]>>,
-  { contracts, type, tokenId, sinceMs, untilMs, before, activitiesMax = 100 }: ActivityQuestion,
+  { contracts, type, tokenId, sinceMs, untilMs, before, activitiesMax = 100 }: ActivitySearch,
 ): ActivityPage {
   const found = contracts
     .flatMap(({ chain, contractAddress }) => rows[`${chain} ${contractAddress.toLowerCase()}`] ?? [])
@@ -114,11 +114,21 @@ function toActivityPage(
   return { activities, next, searchedSinceMs: 0 };
 }
 
-const byActivity = (a: ActivityPlace, b: ActivityPlace) => a.updatedUs - b.updatedUs || byText(a.id, b.id);
+const byActivity = (a: ActivityPosition, b: ActivityPosition) => a.updatedUs - b.updatedUs || byText(a.id, b.id);
 
 /** The span is not looked at. */
 function toMessagePage(all: readonly MessageLine[], search: MessageSearch): MessagePage {
-  const { sinceMs, type = '', name = '', surface = '', test, identityIds, sight, after, messagesMax = 100 } = search;
+  const {
+    sinceMs,
+    type = '',
+    name = '',
+    surface = '',
+    test,
+    identityIds,
+    idAccess: sight,
+    after,
+    messagesMax = 100,
+  } = search;
   const isBehind = (each: MessageLine) => after === undefined || byMessage(each, after) < 0;
   const found = all
     .filter((each) => name === '' || each.name === name)
@@ -140,9 +150,11 @@ function toMessagePage(all: readonly MessageLine[], search: MessageSearch): Mess
   };
 }
 
-const byMessage = (a: MessagePlace, b: MessagePlace) => a.happenedMs - b.happenedMs || byText(a.messageId, b.messageId);
+const byMessage = (a: MessagePosition, b: MessagePosition) =>
+  a.happenedMs - b.happenedMs || byText(a.messageId, b.messageId);
 
-const byMint = (a: MintPlace, b: MintPlace) => a.requestedMs - b.requestedMs || byText(a.referenceId, b.referenceId);
+const byMint = (a: MintPosition, b: MintPosition) =>
+  a.requestedMs - b.requestedMs || byText(a.referenceId, b.referenceId);
 const byText = (a: string, b: string) => (a === b ? 0 : a < b ? -1 : 1);
 
 function openOf(environmentId: string, erasures: readonly ErasureLine[]): OpenErasures[] {
@@ -154,4 +166,4 @@ function openOf(environmentId: string, erasures: readonly ErasureLine[]): OpenEr
   return [{ environmentId, count: 1 + others.length, oldestMs, oldestId }];
 }
 
-const byPlace = (a: AuditPlace, b: AuditPlace) => a.happenedMs - b.happenedMs || byText(a.entryId, b.entryId);
+const byPlace = (a: AuditPosition, b: AuditPosition) => a.happenedMs - b.happenedMs || byText(a.entryId, b.entryId);

@@ -28,7 +28,7 @@ import { openHttpServer } from '@playline/http';
 import { freePorts } from '@playline/infra/ports';
 import { createIdentityKeyer } from '@playline/people';
 import { openMemoryPeople } from '@playline/people/memory';
-import { createLogger } from '@playline/runtime';
+import { createLogger, createMetrics } from '@playline/runtime';
 import { expect } from 'vitest';
 import { createPortalApp, type PortalAppParts } from '../app.ts';
 import { createPortalShares } from '../frame/shares.ts';
@@ -59,7 +59,7 @@ export function createMemoryPeople(own: Partial<PortalPeopleParts> = {}): Portal
     topicPrefix: '',
     clockSkewMs: 2_000,
     onFault: () => {},
-    producer: { sendPlaced: async () => ({ partition: 0, offset: 0, loggedAtMs: null }) },
+    producer: { sendForOffset: async () => ({ partition: 0, offset: 0, loggedAtMs: null }) },
     registry: { idOf: async () => 7, schemaOf: () => Promise.reject(new Error('nothing is read in this test')) },
     ...own,
   });
@@ -70,7 +70,7 @@ function openUnseenLive(): LiveHub {
   const nothing = () => Promise.reject(new Error('nothing is read in this test'));
   return openLiveHub({
     log: { bounds: nothing, committed: nothing, read: () => expect.fail('nothing is read in this test') },
-    topics: { messages: 'messages', rejections: 'rejections', letters: [] },
+    topics: { messages: 'messages', rejections: 'rejections', deadLetters: [] },
     writerGroup: 'event-writer',
     schemaOf: nothing,
     openFences: () => expect.fail('nobody looks'),
@@ -158,6 +158,7 @@ function createParts(origin: URL): PortalAppParts {
   return {
     config: { PORTAL_SECRET: Buffer.alloc(32, 1), TRUSTED_PROXIES: 0 },
     logger: createLogger({ service: 'portal', level: 'silent' }),
+    metrics: createMetrics('portal'),
     origin,
     sessions,
     oneTime: oneTimeTexts,
@@ -177,9 +178,9 @@ function createParts(origin: URL): PortalAppParts {
     reads: createMemoryReads(),
     live: openUnseenLive(),
     searchMessages: null,
-    standing: {
+    pipeline: {
       writerDelay: async () => ({ waiting: 0, oldestMs: null }),
-      openLetters: async () => ({ total: 0, byEnvironment: new Map(), isWhole: true }),
+      openDeadLetters: async () => ({ total: 0, byEnvironment: new Map(), isWhole: true }),
     },
     audit: { append: async () => {} },
     settings: SETTINGS,

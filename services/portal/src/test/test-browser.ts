@@ -87,7 +87,7 @@ export function createBrowser(origin: string, own: Readonly<Record<string, strin
     get,
     post,
     formOf,
-    keep: (text) => keepCookie(createSessionCookie(origin, SECRET).give(text)),
+    keep: (text) => keepCookie(createSessionCookie(origin, SECRET).toSetCookie(text)),
     submit: async (path, deed, values = {}) => {
       const page = await get(path);
       const form = formOf(page.text, deed);

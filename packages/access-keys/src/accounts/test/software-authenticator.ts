@@ -1,7 +1,7 @@
 import { createHash, generateKeyPairSync, randomBytes, sign } from 'node:crypto';
 
 /** What a browser is given, as far as a device looks at it. */
-interface Asked {
+interface CeremonyOptions {
   readonly challenge: string;
 }
 
@@ -21,7 +21,7 @@ export function createSoftwareAuthenticator({ origin, rpId }: { readonly origin:
     head.writeUInt32BE(state.counter, 1);
     return Buffer.concat([createHash('sha256').update(rpId).digest(), head]);
   };
-  const clientData = (type: string, { challenge }: Asked) =>
+  const clientData = (type: string, { challenge }: CeremonyOptions) =>
     Buffer.from(JSON.stringify({ type, challenge, origin, crossOrigin: false }));
   const toResponse = (response: Record<string, Buffer>) => ({
     id: toText(id),
@@ -33,7 +33,7 @@ export function createSoftwareAuthenticator({ origin, rpId }: { readonly origin:
   return {
     state,
     id: toText(id),
-    create: (asked: Asked) => {
+    create: (asked: CeremonyOptions) => {
       const cose = toCbor(
         new Map<unknown, unknown>([
           [1, 2],
@@ -55,7 +55,7 @@ export function createSoftwareAuthenticator({ origin, rpId }: { readonly origin:
         attestationObject: toCbor(attestation),
       });
     },
-    get: (asked: Asked) => {
+    get: (asked: CeremonyOptions) => {
       const [authenticatorData, clientDataJSON] = [dataOf(state.flags), clientData('webauthn.get', asked)];
       const signed = Buffer.concat([authenticatorData, createHash('sha256').update(clientDataJSON).digest()]);
       return toResponse({ authenticatorData, clientDataJSON, signature: sign('sha256', signed, privateKey) });

@@ -27,7 +27,7 @@ export interface HostileProvider {
   subject: string;
   lies: Lies;
   /** Requested paths, in order. */
-  readonly asked: string[];
+  readonly requests: string[];
   /** The redirect of a browser that opened this URL, as if the person signed in at once. */
   visit(authorization: URL): URL;
   close(): Promise<void>;
@@ -57,7 +57,7 @@ export async function openHostileProvider(): Promise<HostileProvider> {
     client: CLIENT,
     subject: 'somebody',
     lies: {},
-    asked: [],
+    requests: [],
     visit: (authorization) => {
       const code = randomUUID();
       grants.set(code, toGrant(authorization, provider.subject));
@@ -71,7 +71,7 @@ export async function openHostileProvider(): Promise<HostileProvider> {
   const handle = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
     const { instead } = provider.lies;
     const path = new URL(request.url ?? '/', issuer).pathname;
-    provider.asked.push(path);
+    provider.requests.push(path);
     if (instead === 'silence') return;
     const send = (status: number, body: object) =>
       void response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body));

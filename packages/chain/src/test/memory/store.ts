@@ -54,13 +54,13 @@ export function createMemoryChain(): MemoryChain {
         const standing = new Set(activitiesIn('activities').map(nameOf));
         return new Set(rows.filter((row) => standing.has(nameOf(row))).map(({ offset }) => offset));
       },
-      standingBetween: async (partition, after, end) =>
+      rowsBetween: async (partition, after, end) =>
         activitiesIn('activities').filter((row) => isBetween(row, { partition, after, end })),
       lastBefore: async (us, chain, ids) => {
         const before = activitiesIn('activity_ids').filter((row) => row.chain === chain && row.updatedAt < us);
         return new Map(findLatest(before, ids).map(({ id, updatedAt }) => [id, updatedAt]));
       },
-      standing: async (ids) => findStanding(activitiesIn('activity_ids'), new Set(ids)),
+      constantsOf: async (ids) => findStanding(activitiesIn('activity_ids'), new Set(ids)),
     },
     reader: {
       ...common,
@@ -112,7 +112,7 @@ function createFeedSource(entries: () => readonly (ActivityRow | Supersession)[]
         .filter((row) => isBeyond(row, gap, direction))
         .toSorted((a, b) => sign * comparePositions(a, b));
       const read = inOrder.slice(0, limit);
-      return { entries: read.map((row) => toEntry(row, horizon)), isFull: read.length === limit, behind: null };
+      return { entries: read.map((row) => toEntry(row, horizon)), isFull: read.length === limit, continueAt: null };
     },
   };
 }

@@ -1,7 +1,7 @@
 import { StoreFault } from '@playline/stores';
-import type { Sweep } from '../../places/place.ts';
-import { RULINGS, SWEPT_TABLES } from '../../places/tables.ts';
-import type { ErasureRows, ErasureTarget, FoundRows, LinkPlace, NotedRows, SharedRows } from '../../rows.ts';
+import type { ErasureRows, ErasureTarget, FactLocation, FoundRows, NotedRows, SharedRows } from '../../rows.ts';
+import type { Sweep } from '../../stores/store.ts';
+import { RULINGS, SWEPT_TABLES } from '../../stores/tables.ts';
 
 /** A row of a swept table: keys as bytes, times as epoch milliseconds. */
 export type MemoryRow = { readonly environment_id: string } & Readonly<Record<string, unknown>>;
@@ -144,7 +144,7 @@ function createCounts(store: Store): Pick<ErasureRows, 'findSurvivors' | 'findOn
 }
 
 /** Of each message the first place. */
-function findLaterLinks({ tables }: Store, cutoffs: Cutoffs): LinkPlace[] {
+function findLaterLinks({ tables }: Store, cutoffs: Cutoffs): FactLocation[] {
   const { clearing } = SWEPT_TABLES.find(({ name }) => name === 'identity_links')!;
   const falls = createFalls(clearing, cutoffs);
   const later = tables.get('identity_links')!.flatMap((row) => {
@@ -174,8 +174,10 @@ function createQuestions(store: Store) {
         const [environmentId, identityKey] = [row.environment_id, row.identity_key as Buffer];
         if (!cutoffs.has(nameOf(environmentId, identityKey))) return [];
         const [partition, offset, loggedAtMs] = [row.kafka_partition, row.kafka_offset, row.logged_at].map(Number);
-        const place = { partition: partition!, offset: offset!, loggedAtMs: loggedAtMs! };
-        return [{ environmentId, identityKey, status: String(row.status), receivedAt: Number(row.received_at), place }];
+        const position = { partition: partition!, offset: offset!, loggedAtMs: loggedAtMs! };
+        return [
+          { environmentId, identityKey, status: String(row.status), receivedAt: Number(row.received_at), position },
+        ];
       });
     },
     async *findLinks(batchId) {

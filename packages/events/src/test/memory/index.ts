@@ -1,4 +1,4 @@
-import type { BlockInsert, EventStore, EventTable, OffsetTable, StoredQuestion } from '../../store.ts';
+import type { BlockInsert, EventStore, EventTable, OffsetTable, StoredRowsQuery } from '../../store.ts';
 
 /**
  * What a failed insert leaves behind: `nothing`; `rows` with their token, when only the answer was lost; or `token`
@@ -42,7 +42,7 @@ export function createMemoryEventStore(
       if (fault === undefined || leftover === 'rows') keep(block);
       if (fault !== undefined) throw fault;
     },
-    async storedOffsets(table: OffsetTable, range: StoredQuestion) {
+    async storedOffsets(table: OffsetTable, range: StoredRowsQuery) {
       const own = blocks.filter((block) => block.table === table).flatMap((block) => offsetsOf(block));
       return new Set([...others, ...own].filter((offset) => offset >= range.start && offset < range.end));
     },

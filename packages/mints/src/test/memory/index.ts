@@ -1,13 +1,13 @@
-import { type Quotas, toQuotaStanding } from '../../accept.ts';
+import { type Quotas, toQuotaStatus } from '../../accept.ts';
 import type { MintCollection, MintScope } from '../../asset.ts';
 import {
+  checkClaim,
+  type GrantedClaim,
   IncompleteClaimsFault,
-  judgeClaim,
   type MintClaims,
   PENDING_LIMITS,
-  type PlacedClaim,
   pendingBytesOf,
-  type StandingClaim,
+  type StoredClaim,
   type UnknownClaim,
   type WantedClaim,
 } from '../../claims.ts';
@@ -29,9 +29,9 @@ type WallClock = () => number;
 interface Held {
   run: number;
   completeIn: string | null;
-  readonly claims: Map<string, StandingClaim>;
+  readonly claims: Map<string, StoredClaim>;
   readonly states: Map<string, MintState>;
-  readonly places: Map<string, number>;
+  readonly offsets: Map<string, number>;
   /** By claim: its project and environment. */
   readonly pending: Map<string, MintOwner>;
 }
@@ -46,7 +46,7 @@ export function createMemoryMints(wallClockMs: WallClock = Date.now): MemoryMint
     completeIn: '1',
     claims: new Map(),
     states: new Map(),
-    places: new Map(),
+    offsets: new Map(),
     pending: new Map(),
   };
   return {
@@ -56,7 +56,7 @@ export function createMemoryMints(wallClockMs: WallClock = Date.now): MemoryMint
     restart: ({ isEmptied = false } = {}) => {
       held.run++;
       if (!isEmptied) return;
-      for (const map of [held.claims, held.states, held.places, held.pending]) map.clear();
+      for (const map of [held.claims, held.states, held.offsets, held.pending]) map.clear();
       held.completeIn = null;
     },
   };
@@ -69,7 +69,7 @@ function createClaims(held: Held, now: WallClock): MintClaims {
   return {
     claim: async (scope, wanted, { isDry = false } = {}) => {
       assertComplete();
-      const judged = wanted.map((each) => judge(held.claims.get(keyOf(scope, each.referenceId)) ?? null, each, now()));
+      const judged = wanted.map((each) => check(held.claims.get(keyOf(scope, each.referenceId)) ?? null, each, now()));
       const taken = judged.flatMap(({ verdict }, at) => (verdict === 'taken' ? [wanted[at]!.referenceId] : []));
       if (taken.length > 0) return { kind: 'taken', referenceIds: taken };
       const unknown = judged.flatMap(({ unknown: claim }) => claim ?? []);
@@ -123,7 +123,7 @@ function createClaims(held: Held, now: WallClock): MintClaims {
 }
 
 /** Ends an unconfirmed claim. */
-function end(held: Held, key: string, standing: StandingClaim): void {
+function end(held: Held, key: string, standing: StoredClaim): void {
   held.claims.set(key, { ...standing, status: 'failed', claimedAt: null });
   held.pending.delete(key);
 }
@@ -140,11 +140,11 @@ function isFull(held: Held, owner: MintOwner, wanted: readonly string[]): boolea
   return isOver(ofEnvironment, PENDING_LIMITS.environment) || isOver(own, PENDING_LIMITS.project);
 }
 
-function judge(standing: StandingClaim | null, wanted: WantedClaim, nowMs: number) {
+function check(standing: StoredClaim | null, wanted: WantedClaim, nowMs: number) {
   const { referenceId, attemptId, signer, digest } = wanted;
-  const verdict = judgeClaim(standing, digest);
+  const verdict = checkClaim(standing, digest);
   const requestedAt = Math.max(nowMs, standing === null ? 0 : standing.requestedAt + 1);
-  const own: PlacedClaim = { referenceId, attemptId, signer, requestedAt };
+  const own: GrantedClaim = { referenceId, attemptId, signer, requestedAt };
   const placed = verdict === 'taken over' ? { referenceId, ...pick(standing!) } : own;
   const claimedAt = standing?.claimedAt ?? 0;
   const unknown: UnknownClaim | null =
@@ -152,7 +152,7 @@ function judge(standing: StandingClaim | null, wanted: WantedClaim, nowMs: numbe
   return { verdict, placed, unknown };
 }
 
-const pick = ({ attemptId, signer, requestedAt }: StandingClaim) => ({ attemptId, signer, requestedAt });
+const pick = ({ attemptId, signer, requestedAt }: StoredClaim) => ({ attemptId, signer, requestedAt });
 
 function put(held: Held, key: string, state: MintState): void {
   const { attemptId, signer, status, revision, requestedAt } = state;
@@ -172,17 +172,17 @@ function createView(held: Held): MintView {
     }
   };
   return {
-    standing: async () => ({ run: String(held.run), completeIn: held.completeIn, places: new Map(held.places) }),
-    apply: async ({ states, place, from }) => {
+    progress: async () => ({ run: String(held.run), completeIn: held.completeIn, offsets: new Map(held.offsets) }),
+    apply: async ({ states, to: place, from }) => {
       const field = `${place.topic}/${place.partition}`;
-      if ((held.places.get(field) ?? null) !== from) return false;
-      held.places.set(field, place.offset);
+      if ((held.offsets.get(field) ?? null) !== from) return false;
+      held.offsets.set(field, place.offset);
       bringIn(states);
       return true;
     },
     restore: async (states) => bringIn(states),
-    forgetPlaces: async () => {
-      held.places.clear();
+    forgetOffsets: async () => {
+      held.offsets.clear();
       held.completeIn = null;
     },
     complete: async (run) => {
@@ -202,9 +202,9 @@ export function createMemoryQuotas(wallClockMs: WallClock = Date.now): Quotas {
       const standing = Math.max(fullAt.get(key) ?? 0, at);
       const wanted = Math.max(at, standing + units * unitMs);
       const lackMs = wanted - at - policy.burst * unitMs;
-      if (units > 0 && lackMs > 0) return toQuotaStanding(policy, standing - at, lackMs);
+      if (units > 0 && lackMs > 0) return toQuotaStatus(policy, standing - at, lackMs);
       fullAt.set(key, wanted);
-      return toQuotaStanding(policy, wanted - at, 0);
+      return toQuotaStatus(policy, wanted - at, 0);
     },
   };
 }

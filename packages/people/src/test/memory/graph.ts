@@ -21,17 +21,17 @@ import { toSuspects } from '../../rebuild.ts';
 import {
   appliedOf,
   assertWhole,
-  comparePlaces,
+  compareOrder,
   cutoffsOfHolds,
   dropSuspect,
   type EnvironmentState,
   environmentOf,
+  type FactOrder,
   heldFromOf,
   isFenced,
   type MemberState,
   type Model,
   nameOf,
-  type Place,
   removeMember,
 } from './model.ts';
 import { areParted, decideUnlink, noteSide } from './unlink.ts';
@@ -39,7 +39,7 @@ import { areParted, decideUnlink, noteSide } from './unlink.ts';
 export function createGraph(model: Model): IdentityGraph {
   return {
     ...createFactCalls(model),
-    ...createQuestions(model),
+    ...createGraphQueries(model),
     async forget({ environmentId, erasureId }, keys) {
       if (model.epoch === null) throw new MissingEpochFault();
       const state = environmentOf(model, environmentId);
@@ -95,15 +95,15 @@ function createFactCalls(model: Model): Pick<IdentityGraph, 'apply' | 'lastAppli
  * Facts decided before a rebuild are part of the rebuilt graph. Undecided facts before the last decided one were
  * parked.
  */
-function standingOf({ decided, lastDecided }: EnvironmentState, place: Place): 'new' | 'decided' | 'parked' {
-  if (lastDecided === null || comparePlaces(place, lastDecided) > 0) return 'new';
+function stateOf({ decided, lastDecided }: EnvironmentState, place: FactOrder): 'new' | 'decided' | 'parked' {
+  if (lastDecided === null || compareOrder(place, lastDecided) > 0) return 'new';
   return decided.has(`${place.generation}/${place.offset}`) ? 'decided' : 'parked';
 }
 
 function applyFact(model: Model, fact: LoggedFact, generation: number): Applied {
   const state = environmentOf(model, fact.environmentId);
   if (fact.steps.length === 0 && fact.unlink === undefined) return { kind: 'done' };
-  const standing = standingOf(state, { generation, offset: fact.offset });
+  const standing = stateOf(state, { generation, offset: fact.offset });
   if (standing === 'decided') return { kind: 'done' };
   const logged = fact.logged === 'parked' ? [] : (fact.logged ?? []);
   for (const decision of logged) applyLogged(state, { fact, generation, decision });
@@ -119,7 +119,7 @@ function applyFact(model: Model, fact: LoggedFact, generation: number): Applied 
   return { kind: 'decided', decisions: [...logged, ...others] };
 }
 
-function createQuestions(model: Model): Pick<IdentityGraph, 'rootOf' | 'rootsOf' | 'membersOf' | 'suspects'> {
+function createGraphQueries(model: Model): Pick<IdentityGraph, 'rootOf' | 'rootsOf' | 'membersOf' | 'suspects'> {
   const rootOf = async (environmentId: string, key: Buffer) => {
     const root = environmentOf(model, environmentId).roots.get(key.toString('hex'));
     return root === undefined ? null : Buffer.from(root, 'hex');
@@ -212,7 +212,7 @@ function put(state: EnvironmentState, members: readonly MovedIdentity[], root: B
   }
 }
 
-interface Question {
+interface DecisionInput {
   fact: GraphFact;
   step: GraphStep;
   limits: GraphLimits;
@@ -223,12 +223,12 @@ type Side = Map<string, MemberState>;
 type Verdict = Pick<StepDecision, 'outcome' | 'reason' | 'root' | 'moved'>;
 
 /** Decides one step and, when it links, joins the two components. */
-function decideStep(state: EnvironmentState, question: Question): StepDecision {
+function decideStep(state: EnvironmentState, question: DecisionInput): StepDecision {
   const { link, aKey, aKind, bKey, bKind } = question.step;
-  return { link, aKey, aKind, bKey, bKind, ...judge(state, question), stayed: null };
+  return { link, aKey, aKind, bKey, bKind, ...checkComponent(state, question), stayed: null };
 }
 
-function judge(state: EnvironmentState, question: Question): Verdict {
+function checkComponent(state: EnvironmentState, question: DecisionInput): Verdict {
   const { fact, step } = question;
   const [a, b] = [step.aKey.toString('hex'), step.bKey.toString('hex')];
   if (step.blocked) return refuse('blocked');
@@ -272,7 +272,7 @@ function refuse(reason: RefusalReason): Verdict {
 
 function suspect(
   state: EnvironmentState,
-  { fact, generation }: Pick<Question, 'fact' | 'generation'>,
+  { fact, generation }: Pick<DecisionInput, 'fact' | 'generation'>,
   { key, state: wanted }: Pick<Suspect, 'key' | 'state'>,
 ): void {
   const hex = key.toString('hex');
@@ -282,7 +282,7 @@ function suspect(
 }
 
 /** Whether the id that a step links with an anonymous id is held, or is held from now on because it gathers too many. */
-function isHeld(state: EnvironmentState, question: Question, joined: readonly MemberState[]): boolean {
+function isHeld(state: EnvironmentState, question: DecisionInput, joined: readonly MemberState[]): boolean {
   const { fact, step, limits } = question;
   if (step.aKind !== 'anonymous' && step.bKind !== 'anonymous') return false;
   const key = step.bKind === 'anonymous' && step.aKind !== 'anonymous' ? step.aKey : step.bKey;
@@ -298,7 +298,7 @@ function isHeld(state: EnvironmentState, question: Question, joined: readonly Me
 
 function refusalOf(
   state: EnvironmentState,
-  question: Question,
+  question: DecisionInput,
   [sideA, sideB]: readonly [Side, Side],
 ): RefusalReason | null {
   const { fact, step, limits } = question;

@@ -1,6 +1,6 @@
 import type { IdentityKind } from '@playline/contracts';
 import type { StoredConsent } from '../../consents.ts';
-import type { Applied, GraphLimits, GraphNote, LinkSourcePartition, PlacedSuspect, UnlinkSide } from '../../graph.ts';
+import type { Applied, GraphLimits, GraphNote, LinkSourcePartition, LoggedSuspect, UnlinkSide } from '../../graph.ts';
 import type { ErasureHold } from '../../guards.ts';
 import type { GraphFact } from '../../identities/steps.ts';
 import { MissingEpochFault, MissingFencesFault } from '../../people.ts';
@@ -11,8 +11,8 @@ export interface MemberState {
 }
 
 /** Place of a fact in the log of its environment. */
-export type Place = Pick<UnlinkSide, 'generation' | 'offset'>;
-export const comparePlaces = (a: Place, b: Place): number => a.generation - b.generation || a.offset - b.offset;
+export type FactOrder = Pick<UnlinkSide, 'generation' | 'offset'>;
+export const compareOrder = (a: FactOrder, b: FactOrder): number => a.generation - b.generation || a.offset - b.offset;
 
 /** One environment of the model. Identity keys are hexadecimal, so their texts sort like their bytes. */
 export interface EnvironmentState {
@@ -23,10 +23,10 @@ export interface EnvironmentState {
   /** Sides of unlinks by key. */
   unlinkSides: Map<string, UnlinkSide[]>;
   /** By key, with the place of the fact. */
-  suspects: Map<string, PlacedSuspect>;
+  suspects: Map<string, LoggedSuspect>;
   /** Places of facts that a rebuild knew as decided, and the last of them; null when it knew none. */
   decided: Set<string>;
-  lastDecided: Place | null;
+  lastDecided: FactOrder | null;
   /** Holds by erasure id. */
   holds: Map<string, ErasureHold>;
   consents: Map<string, StoredConsent>;

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
-import { type ApplyOutcome, type ConsentStore, type HeldConsent, isLater, type PlacedConsent } from '../../consents.ts';
+import { type ApplyOutcome, type ConsentStore, type HeldConsent, isLater, type LoggedConsent } from '../../consents.ts';
 import { DEFAULT_LIMITS, type GraphLimits, type Override } from '../../graph.ts';
 import type { Cutoff, Enforced, ErasureGuards, HoldName } from '../../guards.ts';
 import type { People } from '../../people.ts';
@@ -10,7 +10,7 @@ import { createGraph } from './graph.ts';
 import {
   appliedOf,
   assertWhole,
-  comparePlaces,
+  compareOrder,
   createModel,
   cutoffsOfHolds,
   dropSuspect,
@@ -97,13 +97,13 @@ function createConsents(model: Model): ConsentStore & Pick<PeopleRebuild, 'loadC
   const needEpoch = () => {
     if (model.epoch === null) throw new MissingEpochFault();
   };
-  const put = ({ environmentId, identityKey, status, receivedAt, place }: PlacedConsent): ApplyOutcome => {
+  const put = ({ environmentId, identityKey, status, receivedAt, position: place }: LoggedConsent): ApplyOutcome => {
     const { consents, fences } = environmentOf(model, environmentId);
     const hex = identityKey.toString('hex');
     if (receivedAt <= (fences.get(hex) ?? Number.NEGATIVE_INFINITY)) return 'fenced';
     const stored = consents.get(hex);
-    if (stored !== undefined && !isLater(place, stored.place)) return 'superseded';
-    consents.set(hex, { status, receivedAt, place });
+    if (stored !== undefined && !isLater(place, stored.position)) return 'superseded';
+    consents.set(hex, { status, receivedAt, position: place });
     return 'applied';
   };
   return {
@@ -116,7 +116,7 @@ function createConsents(model: Model): ConsentStore & Pick<PeopleRebuild, 'loadC
       return environmentOf(model, environmentId).consents.get(identityKey.toString('hex')) ?? null;
     },
     loadConsents: async (changes) => changes.map(put),
-    standing: async () => ({ run: 'this process', isCurrent: true, applied: new Map() }),
+    syncState: async () => ({ run: 'this process', isCurrent: true, applied: new Map() }),
     markCurrent: async () => true,
     readStored: async (environmentId, identityKeys) => {
       const { consents } = environmentOf(model, environmentId);
@@ -139,24 +139,24 @@ function createGuards(model: Model): ErasureGuards {
   const holdsOf = ({ environmentId }: Pick<HoldName, 'environmentId'>) => environmentOf(model, environmentId).holds;
   const idOf = ({ erasureId }: Pick<HoldName, 'erasureId'>) => erasureId.toString('hex');
   return {
-    place: async (hold) => void holdsOf(hold).set(idOf(hold), hold),
-    confirm: async (name) => {
+    putHold: async (hold) => void holdsOf(hold).set(idOf(hold), hold),
+    confirmHold: async (name) => {
       const hold = holdsOf(name).get(idOf(name));
       if (hold === undefined) return false;
       holdsOf(name).set(idOf(name), { ...hold, lapsesAtMs: null });
       return true;
     },
-    extend: async (hold) => {
+    extendHold: async (hold) => {
       const stands = holdsOf(hold).has(idOf(hold));
       if (stands) holdsOf(hold).set(idOf(hold), hold);
       return stands;
     },
-    list: async (environmentId) =>
+    listHolds: async (environmentId) =>
       [...holdsOf({ environmentId }).values()].map(({ erasureId, cutoffMs, lapsesAtMs }) => {
         return { erasureId, cutoffMs, lapsesAtMs };
       }),
-    release: async (name) => void holdsOf(name).delete(idOf(name)),
-    dropLapsed: async (nowMs) => {
+    releaseHold: async (name) => void holdsOf(name).delete(idOf(name)),
+    dropLapsedHolds: async (nowMs) => {
       let dropped = 0;
       for (const { holds } of model.environments.values())
         for (const [id, { lapsesAtMs }] of holds)
@@ -228,7 +228,7 @@ function createRebuild(model: Model): Omit<PeopleRebuild, 'loadConsents'> {
       for (const suspect of suspects) {
         const state = environmentOf(model, suspect.environmentId).suspects;
         const known = state.get(suspect.key.toString('hex'));
-        if (known === undefined || comparePlaces(suspect, known) >= 0) state.set(suspect.key.toString('hex'), suspect);
+        if (known === undefined || compareOrder(suspect, known) >= 0) state.set(suspect.key.toString('hex'), suspect);
       }
     },
     async loadDecided(places) {
@@ -236,7 +236,7 @@ function createRebuild(model: Model): Omit<PeopleRebuild, 'loadConsents'> {
       for (const { environmentId, ...place } of places) {
         const state = environmentOf(model, environmentId);
         state.decided.add(`${place.generation}/${place.offset}`);
-        if (state.lastDecided === null || comparePlaces(place, state.lastDecided) > 0) state.lastDecided = place;
+        if (state.lastDecided === null || compareOrder(place, state.lastDecided) > 0) state.lastDecided = place;
       }
     },
     async loadApplied(source, offset, note) {

@@ -2,7 +2,7 @@ import { ZERO_KEY } from '@playline/contracts';
 import type { UnlinkSide } from '../../graph.ts';
 import type { RefusalReason, SplitSide, StepDecision } from '../../identities/decisions.ts';
 import type { GraphFact, NamedIdentity } from '../../identities/steps.ts';
-import { comparePlaces, type EnvironmentState, isFenced, type MemberState } from './model.ts';
+import { compareOrder, type EnvironmentState, isFenced, type MemberState } from './model.ts';
 
 type Side = ReadonlyMap<string, MemberState>;
 
@@ -14,7 +14,7 @@ export type UnlinkFact = PlacedFact & { unlink: readonly NamedIdentity[] };
 export function addUnlinkSide(state: EnvironmentState, side: UnlinkSide): void {
   const hex = side.key.toString('hex');
   const known = state.unlinkSides.get(hex) ?? [];
-  if (known.some((one) => comparePlaces(one, side) === 0)) return;
+  if (known.some((one) => compareOrder(one, side) === 0)) return;
   state.unlinkSides.set(hex, [...known, side]);
 }
 
@@ -24,19 +24,19 @@ export function areParted(state: EnvironmentState, fact: GraphFact, { a, b }: { 
   const sidesOf = (members: Side) =>
     [...members.keys()].flatMap((key) => state.unlinkSides.get(key) ?? []).filter((one) => timeMs <= one.unlinkedAt);
   const ofB = sidesOf(b);
-  return sidesOf(a).some((one) => ofB.some((two) => comparePlaces(one, two) === 0 && one.side !== two.side));
+  return sidesOf(a).some((one) => ofB.some((two) => compareOrder(one, two) === 0 && one.side !== two.side));
 }
 
 /** Decides an unlink and, when there is something to split, splits the component. */
 export function decideUnlink(state: EnvironmentState, fact: UnlinkFact): StepDecision {
-  const decision = hindranceOf(state, fact);
+  const decision = refusalOf(state, fact);
   if (decision === null) return split(state, fact);
   // Remembered, or its copy in the log would undo links made since.
   noteSide(state, fact, { key: fact.unlink[0]!.key, side: 'none' });
   return decision;
 }
 
-function hindranceOf(state: EnvironmentState, fact: UnlinkFact): StepDecision | null {
+function refusalOf(state: EnvironmentState, fact: UnlinkFact): StepDecision | null {
   const [first] = fact.unlink as [NamedIdentity];
   // An identity that is not linked is a person of its own.
   const rootOf = ({ key }: NamedIdentity) => state.roots.get(key.toString('hex'));

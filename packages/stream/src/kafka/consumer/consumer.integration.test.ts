@@ -118,7 +118,7 @@ it('reports the lag of a paused partition, and none when everything up to a mark
     });
   const consumer = await open();
   const lag = async () => {
-    const found = /^stream_lag_records\{.*\} (\d+)$/m.exec(await metrics.text());
+    const found = /^playline_stream_lag_records\{.*\} (\d+)$/m.exec(await metrics.text());
     return found === null ? null : Number(found[1]);
   };
   for (let i = 0; i < 3; i++) await publish();

@@ -53,7 +53,7 @@ async function openBench(unread: number) {
   const look = async () => (await offsets.list(groupId))[0]!;
   const decisionOf = async (from: number) => {
     const { committed, mark } = await look();
-    return { from, answers: { committed, mark }, decidedAtMs: Date.now(), replaced: [] };
+    return { from, forCommit: { committed, mark }, decidedAtMs: Date.now(), replaced: [] };
   };
   const rows = () => store.offsets(topic).map((place) => Number(place.split('/')[1]));
   return { at, groupId, open, committed, look, decisionOf, rows };
@@ -65,7 +65,7 @@ it('an offset that a tool has moved forward is not used until an operator decide
   await fixture.commit(groupId, { topic: at.topic, offset: 100, metadata: '' });
   expect((await look()).finding).toMatchObject({ kind: 'foreign' });
   const consumer = await open();
-  await until('a partition that stands', () => [...consumer.hindrances().values()].join().includes('somebody else'));
+  await until('a partition that stands', () => [...consumer.blockers().values()].join().includes('somebody else'));
   expect([await committed(), rows().length]).toEqual([100, 50]);
   await offsets.decide(groupId, at, await decisionOf(20));
   await until('the commit', async () => (await committed()) === 110);

@@ -2,13 +2,13 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { ExaminedPartition } from '../../partitions/guarded-partition.ts';
 import { parseRead } from '../../partitions/intent.ts';
 import { Fenced, type LogPartition } from '../../partitions/log-partition.ts';
-import { type Finding, judgeLog } from '../../partitions/offset-decision.ts';
+import { compareWithLog, type Finding } from '../../partitions/offset-decision.ts';
 import type { ConsumerGroup } from './kafkajs-overrides.ts';
 import type { LogView } from './log-view.ts';
 
 /** Each of these errors says that the partition may belong to another member by now. */
 const FENCES = new Set(['ILLEGAL_GENERATION', 'UNKNOWN_MEMBER_ID', 'REBALANCE_IN_PROGRESS', 'FENCED_INSTANCE_ID']);
-const ASK_AGAIN_MS = 200;
+const RETRY_WAIT_MS = 200;
 
 function toFence(fault: unknown): unknown {
   const type = fault instanceof Error && 'type' in fault ? String(fault.type) : '';
@@ -16,7 +16,7 @@ function toFence(fault: unknown): unknown {
 }
 
 /** What is needed to examine assigned partitions. */
-interface Looking {
+interface GroupView {
   readonly groupId: string;
   readonly view: LogView;
 }
@@ -57,12 +57,12 @@ function createLogPartition(
   };
 }
 
-async function judge(log: LogPartition, end: number): Promise<Finding> {
+async function compare(log: LogPartition, end: number): Promise<Finding> {
   const read = parseRead(log.committed, log.metadata);
   const { start } = log;
   const isThere = read.mark !== null && read.mark.base >= start && read.end <= end && read.committed >= start;
   const found = isThere ? await log.batchAt(read.mark!.base) : null;
-  return judgeLog(read, { start, end, found });
+  return compareWithLog(read, { start, end, found });
 }
 
 /**
@@ -71,7 +71,7 @@ async function judge(log: LogPartition, end: number): Promise<Finding> {
  */
 export async function examinePartitions(
   group: ConsumerGroup,
-  { groupId, view }: Looking,
+  { groupId, view }: GroupView,
   asked: readonly { topic: string; partitions: readonly number[] }[],
 ): Promise<ExaminedPartition[]> {
   if (asked.length === 0) return [];
@@ -101,7 +101,7 @@ export async function examinePartitions(
       const log = createLogPartition(group, view, at);
       view.pin({ topic, partition }, topicId);
       const end = ends.get(partition) ?? 0;
-      examined.push(judge(log, end).then((finding) => ({ log, finding })));
+      examined.push(compare(log, end).then((finding) => ({ log, finding })));
     }
   }
   return await Promise.all(examined);
@@ -114,14 +114,14 @@ export async function examinePartitions(
  */
 export async function openGeneration(
   group: ConsumerGroup,
-  options: Looking & { cancelled: () => boolean },
+  options: GroupView & { cancelled: () => boolean },
 ): Promise<ExaminedPartition[]> {
   const assigned = group.assigned().filter(({ partitions }) => partitions.length > 0);
   while (!options.cancelled()) {
     try {
       return await examinePartitions(group, options, assigned);
     } catch {
-      await delay(ASK_AGAIN_MS);
+      await delay(RETRY_WAIT_MS);
       await options.view.refresh().catch(() => {});
     }
   }

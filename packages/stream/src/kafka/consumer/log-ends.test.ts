@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
-import { createAskEnds } from './log-ends.ts';
+import { createEndsReader } from './log-ends.ts';
 
-type Asked = Parameters<Parameters<typeof createAskEnds>[0]['fetchTopicsOffset']>[0];
+type Asked = Parameters<Parameters<typeof createEndsReader>[0]['fetchTopicsOffset']>[0];
 
 beforeEach(() => void vi.useFakeTimers({ toFake: ['performance'] }));
 afterEach(() => void vi.useRealTimers());
@@ -21,7 +21,7 @@ function createBench(answer: () => Promise<number>) {
     { log: { topic: 'a', partition: 1 }, end: 30 },
     { log: { topic: 'b', partition: 0 }, end: 0 },
   ];
-  return { asked, known, askEnds: createAskEnds({ fetchTopicsOffset }, () => known) };
+  return { asked, known, askEnds: createEndsReader({ fetchTopicsOffset }, () => known) };
 }
 
 it('learns later ends of all assigned partitions, at most every five seconds', async () => {

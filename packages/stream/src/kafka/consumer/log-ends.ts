@@ -2,9 +2,9 @@ import { waitAtMost } from '@playline/stores';
 import type { Cluster } from 'kafkajs';
 
 /** Metrics are usually read every 10 to 60 s. More frequent reads must not ask the brokers each time. */
-const ASK_INTERVAL_MS = 5_000;
+const ENDS_INTERVAL_MS = 5_000;
 /** Reading metrics must not hang with the brokers. The last known ends are used instead. */
-const ANSWER_TIMEOUT_MS = 1_000;
+const ENDS_TIMEOUT_MS = 1_000;
 
 /** Asks for the first offset that each partition still has, or for the end of its log. */
 export async function readOffsets(
@@ -26,7 +26,7 @@ interface KnownEnd {
  * Creates a function that asks for the ends of assigned logs, over the consumer's connections: one request at a time,
  * at most every 5 s. It resolves within 1 s, answered or not. After a fault the last known ends stay.
  */
-export function createAskEnds(
+export function createEndsReader(
   cluster: Pick<Cluster, 'fetchTopicsOffset'>,
   assigned: () => readonly KnownEnd[],
 ): () => Promise<void> {
@@ -44,7 +44,7 @@ export function createAskEnds(
   };
 
   return async () => {
-    if (asking === null && performance.now() - askedAtMs >= ASK_INTERVAL_MS) {
+    if (asking === null && performance.now() - askedAtMs >= ENDS_INTERVAL_MS) {
       askedAtMs = performance.now();
       asking = ask()
         .catch(() => {})
@@ -52,7 +52,7 @@ export function createAskEnds(
           asking = null;
         });
     }
-    if (asking !== null) await waitAtMost(ANSWER_TIMEOUT_MS, asking, () => {});
+    if (asking !== null) await waitAtMost(ENDS_TIMEOUT_MS, asking, () => {});
   };
 }
 

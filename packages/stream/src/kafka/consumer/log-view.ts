@@ -5,7 +5,7 @@ import { ONE_BATCH_BYTES, READ_UNCOMMITTED } from '../protocol.ts';
 import type { Coordinator } from './kafkajs-overrides.ts';
 import { readOffsets } from './log-ends.ts';
 import type { FetchedRecords } from './record-decoding.ts';
-import type { AskedPartition } from './topic-id-wire.ts';
+import type { RequestedPartition } from './topic-id-wire.ts';
 import { fetchByTopicId } from './topic-id-wire.ts';
 
 /** Looks things up in a log, over the connections that the consumer already has. */
@@ -26,14 +26,14 @@ export interface LogView {
    * The batch that contains an offset; null when the log has none there.
    * @throws LogGone when the topic with this id is gone; another fault while the leader does not answer
    */
-  batchAt(at: BatchPlace): Promise<LogMark | null>;
+  batchAt(at: BatchLocation): Promise<LogMark | null>;
   /** The last decision about a partition of a group; null when there is none. */
   decision(groupId: string, at: { topic: string; partition: number }): Promise<OffsetDecision | null>;
   /** Asks the cluster again which broker leads which partition. */
   refresh(): Promise<void>;
 }
 
-interface BatchPlace {
+interface BatchLocation {
   readonly topic: string;
   readonly partition: number;
   readonly offset: number;
@@ -47,7 +47,7 @@ interface Broker {
     minBytes: number;
     maxBytes: number;
     isolationLevel: number;
-    topics: { topic: string; partitions: AskedPartition[] }[];
+    topics: { topic: string; partitions: RequestedPartition[] }[];
   }): Promise<{ responses: { partitions: { messages: FetchedRecords }[] }[] }>;
 }
 
@@ -86,7 +86,7 @@ export function createLogView(given: Cluster): LogView {
     return await cluster.findBroker({ nodeId });
   };
 
-  const fetchOne = async ({ topic, partition, offset, topicId }: BatchPlace) => {
+  const fetchOne = async ({ topic, partition, offset, topicId }: BatchLocation) => {
     const broker = await leaderOf(topic, partition);
     const asked = { partition, fetchOffset: String(offset), maxBytes: ONE_BATCH_BYTES };
     const partitions = [topicId === null ? asked : { ...asked, topicId }];
@@ -104,7 +104,7 @@ export function createLogView(given: Cluster): LogView {
   return {
     offsets,
     // The leader is asked because it learns of a new topic when it starts to serve it.
-    topicId: async ({ topic, partition }) => await topicIds.ask(topic, await leaderOf(topic, partition)),
+    topicId: async ({ topic, partition }) => await topicIds.fetchId(topic, await leaderOf(topic, partition)),
     pin: topicIds.pin,
     coordinator: (groupId) => cluster.findGroupCoordinator({ groupId }),
     async batchAt(at) {

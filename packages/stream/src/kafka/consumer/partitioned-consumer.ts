@@ -14,14 +14,14 @@ import {
 import { type ExaminedPartition, GuardedPartition, type WhenExpired } from '../../partitions/guarded-partition.ts';
 import type { LogMark } from '../../partitions/log-mark.ts';
 import type { LogPartition } from '../../partitions/log-partition.ts';
-import { hindrancesOf, type PartitionWorker } from '../../partitions/partition-worker.ts';
+import { blockersOf, type PartitionWorker } from '../../partitions/partition-worker.ts';
 import type { PartitionReading, StreamMetrics } from '../../partitions/stream-metrics.ts';
 import type { Consumer } from '../../ports.ts';
 import { type BrokerTarget, toKafkajsSecurity } from '../security.ts';
 import { BUSY_WAIT_MS, FetchPace } from './fetch-pace.ts';
 import { examinePartitions, openGeneration } from './generation.ts';
 import { type ConsumerGroup, createSocketFactory, type FetchedBatch, onMembership } from './kafkajs-overrides.ts';
-import { createAskEnds, createPartitionCheck } from './log-ends.ts';
+import { createEndsReader, createPartitionCheck } from './log-ends.ts';
 import { createLogView, type LogView } from './log-view.ts';
 import { type FetchedRecord, toStreamRecord } from './record-decoding.ts';
 
@@ -108,11 +108,11 @@ export class PartitionedConsumer implements Consumer {
 
   ready(): boolean {
     if (!this.#member || performance.now() - this.#lastHeardAt > this.#options.sessionTimeoutMs) return false;
-    return this.hindrances().size === 0;
+    return this.blockers().size === 0;
   }
 
-  hindrances(): ReadonlyMap<string, string> {
-    return hindrancesOf([...this.#assignments.values()].map(({ guarded }) => guarded));
+  blockers(): ReadonlyMap<string, string> {
+    return blockersOf([...this.#assignments.values()].map(({ guarded }) => guarded));
   }
 
   lag(): ReadonlyMap<string, number> {
@@ -211,7 +211,7 @@ export class PartitionedConsumer implements Consumer {
   #watch(cluster: Cluster) {
     this.#cluster = cluster;
     const view = createLogView(cluster);
-    const askEnds = createAskEnds(cluster, () => [...this.#assignments.values()]);
+    const askEnds = createEndsReader(cluster, () => [...this.#assignments.values()]);
     this.#askEnds = async () => void (await Promise.all([askEnds(), this.#retention.refresh(cluster)]));
     this.#checkPartitions = createPartitionCheck(cluster, this.#options.topics);
     onMembership(cluster, {
@@ -286,8 +286,8 @@ export class PartitionedConsumer implements Consumer {
     // missing in kafkajs's types
     const { fetchedOffset, rawMessages } = batch as typeof batch & FetchedBatch;
     const { batches = [] } = rawMessages;
-    if (!assignment.guarded.follows(batches)) return;
-    if (!assignment.guarded.takesFrom(Number(fetchedOffset))) return;
+    if (!assignment.guarded.acceptsBatches(batches)) return;
+    if (!assignment.guarded.acceptsFetchFrom(Number(fetchedOffset))) return;
     const end = Number(batch.lastOffset()) + 1;
     // Ours, whatever kafkajs's types say: see record-decoding.ts.
     const fetched = batch.messages as unknown as readonly FetchedRecord[];
@@ -304,7 +304,12 @@ export class PartitionedConsumer implements Consumer {
     const assignment = this.#assignments.get(`${batch.topic}/${batch.partition}`);
     if (assignment === undefined || assignment.guarded.isClosed) return;
     const { guarded, fetched } = assignment;
-    if (batch.firstOffset === null || !guarded.follows(fetched.batches) || !guarded.takesFrom(fetched.from)) return;
+    if (
+      batch.firstOffset === null ||
+      !guarded.acceptsBatches(fetched.batches) ||
+      !guarded.acceptsFetchFrom(fetched.from)
+    )
+      return;
     guarded.worker.accept([], Number(batch.lastOffset) + 1, fetched.batches);
   }
 
@@ -349,7 +354,7 @@ function createKafkaLogger(logger: Logger | undefined): logCreator {
 }
 
 /** Retention of a topic is changed by hand, and rarely. */
-const ASK_INTERVAL_MS = 10 * 60 * 1000;
+const RETENTION_INTERVAL_MS = 10 * 60 * 1000;
 /** Kafka's number for a topic among the kinds of resources that have settings. */
 const TOPIC_RESOURCE = 2;
 const SETTING = 'retention.ms';
@@ -378,7 +383,7 @@ export function createTopicRetention(topics: readonly string[]): TopicRetention 
   return {
     retentionMsOf: (topic) => known.get(topic) ?? null,
     async refresh(cluster) {
-      if (performance.now() - askedAtMs < ASK_INTERVAL_MS) return;
+      if (performance.now() - askedAtMs < RETENTION_INTERVAL_MS) return;
       askedAtMs = performance.now();
       try {
         const broker = (await cluster.findControllerBroker()) as unknown as SettingsBroker;

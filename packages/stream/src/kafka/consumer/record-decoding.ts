@@ -243,11 +243,11 @@ const WireDecoder: new (bytes: Buffer) => FetchDecoder = require('kafkajs/src/pr
 /**
  * Whether the range begins with a batch of the current format, and not with nothing, a partial batch or an old format.
  */
-const isOurs = (range: Buffer) => range.length >= AT.records && range[AT.magic] === BATCH_MAGIC;
+const isDecodedHere = (range: Buffer) => range.length >= AT.records && range[AT.magic] === BATCH_MAGIC;
 
 /** The records of a fetched range of batches, whatever their format. */
 export async function readFetched(range: Buffer): Promise<readonly unknown[]> {
-  if (isOurs(range)) return await readRecords(range);
+  if (isDecodedHere(range)) return await readRecords(range);
   const length = Buffer.alloc(LENGTH_BYTES);
   length.writeInt32BE(range.length);
   return await decodeOlder(new WireDecoder(Buffer.concat([length, range])));
@@ -258,7 +258,7 @@ async function decodeMessages(decoder: FetchDecoder): Promise<readonly unknown[]
   const start = offset + LENGTH_BYTES;
   const end = start + buffer.readInt32BE(offset);
   const range = buffer.subarray(start, Math.max(start, end));
-  if (end > buffer.length || !isOurs(range)) return decodeOlder(decoder);
+  if (end > buffer.length || !isDecodedHere(range)) return decodeOlder(decoder);
   decoder.offset = end;
   return readRecords(range);
 }

@@ -54,7 +54,7 @@ describe('a log that is not the one whose offset was committed', () => {
     await until('the commit', async () => (await committed())?.offset === BEFORE);
     await first.close();
     const { metadata } = (await committed())!;
-    await fixture.remakeTopic(topic);
+    await fixture.recreateTopic(topic);
     await fill(topic, 'new', after);
     await fixture.commit(parts.groupId, { topic, offset: BEFORE, metadata: metadata ?? '' });
     const stored = () => parts.store.rows.map(({ text }) => text).filter((text) => text.startsWith('new'));
@@ -68,7 +68,7 @@ describe('a log that is not the one whose offset was committed', () => {
     const { topic, open, lines, metrics, stored, committed, groupId } = await replaceLog(after);
     const consumer = await open();
     await until('a partition that stands', async () =>
-      /^stream_partitions_stopped\{.*\} 1$/m.test(await metrics.text()),
+      /^playline_stream_stopped_partitions\{.*\} 1$/m.test(await metrics.text()),
     );
     expect(consumer.ready()).toBe(false);
     await fill(topic, 'new and later', 10);
@@ -85,8 +85,8 @@ describe('a log that is not the one whose offset was committed', () => {
     const consumer = await open();
     await until('a partition that stands', async () => !consumer.ready() && consumer.lag().size > 0);
     const { metadata } = (await committed())!;
-    const answers = { committed: BEFORE, mark: parseMetadata(metadata, BEFORE).mark };
-    const decision = { from: 0, answers, decidedAtMs: Date.now(), replaced: [{ start: 0, end: BEFORE }] };
+    const forCommit = { committed: BEFORE, mark: parseMetadata(metadata, BEFORE).mark };
+    const decision = { from: 0, forCommit, decidedAtMs: Date.now(), replaced: [{ start: 0, end: BEFORE }] };
     const at = { topic, offset: 0, metadata: toDecisionMetadata(decision) };
     await fixture.commit(decisionGroupOf(groupId), at);
     await until('every new row', () => stored().length >= BEFORE);
@@ -129,7 +129,7 @@ describe('a log that is not the one whose offset was committed', () => {
     await until('the last row', () => store.rows.some(({ text }) => text === 'second 59'));
     await until('the commit', async () => (await fixture.committed(groupId, topic))[0]?.offset === 120);
     expect(consumer.ready()).toBe(true);
-    expect(await metrics.text()).toMatch(/^stream_offsets_skipped_total\{.*\} 40$/m);
+    expect(await metrics.text()).toMatch(/^playline_stream_offsets_skipped_total\{.*\} 40$/m);
     await consumer.close();
     const expected = [...Array(60).keys(), ...Array.from({ length: 20 }, (_, i) => 100 + i)];
     expect(store.offsets(topic)).toEqual(expected.map((offset) => `0/${offset}`));

@@ -1,7 +1,7 @@
 import { createRequire } from 'node:module';
 import { fetchV13, metadataV12 } from '@platformatic/kafka';
 import { describe, expect, it } from 'vitest';
-import { LogGone } from '../../partitions/log-partition.ts';
+import { TopicGone } from '../../partitions/log-partition.ts';
 import { decodeFetch, encodeFetch, encodeMetadata, type FetchRequest, readTopicId } from './topic-id-wire.ts';
 
 const require = createRequire(import.meta.url);
@@ -128,7 +128,7 @@ describe('an answer that names topics by their ids', () => {
   it.each([100, 103])('is a log that is gone when a broker has another topic (code %d)', async (code) => {
     const answer = toAnswer([[ONE, [{ partition: 3, code, records: null }]]]);
     const fault = await decodeFetch(answer, request).catch((error: unknown) => error);
-    expect(fault).toBeInstanceOf(LogGone);
+    expect(fault).toBeInstanceOf(TopicGone);
     expect(fault).toMatchObject({ topic: 'one', partition: 3 });
   });
 });

@@ -1,6 +1,6 @@
 import { createRequire } from 'node:module';
 import type { Cluster } from 'kafkajs';
-import { LogGone } from '../../partitions/log-partition.ts';
+import { TopicGone } from '../../partitions/log-partition.ts';
 import { isAbortMarker, NO_EPOCH, NO_REPLICA, NO_SESSION } from '../protocol.ts';
 import { type FetchedRecord, readFetched } from './record-decoding.ts';
 
@@ -16,7 +16,7 @@ const NO_OFFSET = -1;
 /** The broker has no topic with that id, or its topic of that name has another id. */
 const GONE = new Set([100, 103]);
 
-export interface AskedPartition {
+export interface RequestedPartition {
   readonly partition: number;
   readonly fetchOffset: string;
   readonly maxBytes: number;
@@ -30,7 +30,7 @@ export interface FetchRequest {
   readonly minBytes: number;
   readonly maxBytes: number;
   readonly isolationLevel: number;
-  readonly topics: readonly { readonly topic: string; readonly partitions: readonly AskedPartition[] }[];
+  readonly topics: readonly { readonly topic: string; readonly partitions: readonly RequestedPartition[] }[];
   readonly rackId?: string;
 }
 
@@ -213,7 +213,7 @@ export async function decodeFetch(payload: Buffer, { topics }: FetchRequest): Pr
     for (let count = readLength(decoder); count > 0; count--) partitions.push(await readPartition(decoder));
     skipTags(decoder);
     const gone = partitions.find((each) => GONE.has(each.errorCode));
-    if (gone !== undefined) throw new LogGone({ topic: topicName, partition: gone.partition });
+    if (gone !== undefined) throw new TopicGone({ topic: topicName, partition: gone.partition });
     responses.push({ topicName, partitions });
   }
   // `throttleTime` is 0 so that kafkajs throttles once, by the other number.
@@ -262,7 +262,7 @@ interface TopicIds {
    * The id of the topic that has this name now; null when the broker reports no ids.
    * @throws Error while there is no such topic
    */
-  ask(topic: string, broker: unknown): Promise<string | null>;
+  fetchId(topic: string, broker: unknown): Promise<string | null>;
   /** From now on this partition is fetched from the topic with this id only. */
   pin(at: { topic: string; partition: number }, topicId: string | null): void;
 }
@@ -280,7 +280,7 @@ async function send<T>(broker: Broker, protocol: Parameters<Broker['connectionPo
   }
 }
 
-async function askTopicId(broker: Broker, topic: string): Promise<string | null> {
+async function fetchTopicId(broker: Broker, topic: string): Promise<string | null> {
   if (!knows(broker, METADATA)) return null;
   return await send(broker, {
     request: {
@@ -350,7 +350,7 @@ function changeCluster(cluster: Cluster): TopicIds {
     return broker;
   };
   return {
-    ask: (topic, broker) => askTopicId(broker as Broker, topic),
+    fetchId: (topic, broker) => fetchTopicId(broker as Broker, topic),
     pin({ topic, partition }, topicId) {
       if (topicId === null) pinned.delete(`${topic}/${partition}`);
       else pinned.set(`${topic}/${partition}`, topicId);

@@ -109,7 +109,10 @@ describe('how long a broker keeps records of a topic', () => {
       deadLetters: producer,
       limits: { rowsMax: 1, bytesMax: 1_000, ageMaxMs: 1 },
     });
-    const hours = new RegExp(`^stream_retention_hours_left\\{topic="${topic}",service="test"\\} 36$`, 'm');
+    const hours = new RegExp(
+      `^playline_stream_retention_left_seconds\\{topic="${topic}",service="test"\\} 129600$`,
+      'm',
+    );
     await until('the hours of the broker', async () => hours.test(await metrics.text()));
     await consumer.close();
     await producer.close();

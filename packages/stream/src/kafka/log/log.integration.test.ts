@@ -1,6 +1,6 @@
 import { until } from '@playline/testkit';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import type { LogReader, PlacedRecord } from '../../log.ts';
+import type { LogReader, TransactionRecord } from '../../log.ts';
 import type { StreamRecord } from '../../ports.ts';
 import { send } from '../../test/producer-contract.ts';
 import { openProducer } from '../producer/open-producer.ts';
@@ -27,7 +27,7 @@ async function readAll(range: { topic: string; partition: number; start: number;
 }
 const textsOf = async (topic: string, partition = 0) =>
   (await readAll({ topic, partition, start: 0, end: Number.MAX_SAFE_INTEGER })).map(({ value }) => String(value));
-const placed = (topic: string, text: string, partition = 0): PlacedRecord => ({
+const placed = (topic: string, text: string, partition = 0): TransactionRecord => ({
   topic,
   partition,
   key: null,
@@ -132,7 +132,7 @@ it('publishes more than a batch may hold in one step, and records without a valu
   await publisher.close();
   const end = await until('it is decided', async () => {
     const [bounds] = await reader.bounds(topic);
-    return bounds!.end === (await reader.bounds(topic, { undecided: true }))[0]!.end ? bounds!.end : null;
+    return bounds!.end === (await reader.bounds(topic, { readUncommitted: true }))[0]!.end ? bounds!.end : null;
   });
   const found: StreamRecord[] = [];
   for await (const record of reader.read({ topic, partition: 0, start: 0, end, isWhole: true })) found.push(record);

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Producer, TopicMessages, Transaction } from 'kafkajs';
-import type { AtomicPublisher, PlacedRecord } from '../../log.ts';
+import type { AtomicPublisher, TransactionRecord } from '../../log.ts';
 import { toPartition } from '../../murmur2.ts';
 import { type BrokerTarget, toKafkajsSecurity } from '../security.ts';
 
@@ -39,11 +39,11 @@ const SEND_BYTES_MAX = 900 * 1024;
 /** Bytes of a record besides its key, value and headers. */
 const RECORD_OVERHEAD_BYTES = 100;
 
-const sizeOf = ({ key, value }: PlacedRecord) => (key?.length ?? 0) + (value?.length ?? 0) + RECORD_OVERHEAD_BYTES;
+const sizeOf = ({ key, value }: TransactionRecord) => (key?.length ?? 0) + (value?.length ?? 0) + RECORD_OVERHEAD_BYTES;
 
 /** Groups records in order, as many in one send as brokers accept. A larger record is sent alone. */
-function toSends(records: readonly PlacedRecord[]): PlacedRecord[][] {
-  const sends: PlacedRecord[][] = [[]];
+function toSends(records: readonly TransactionRecord[]): TransactionRecord[][] {
+  const sends: TransactionRecord[][] = [[]];
   let bytes = 0;
   for (const record of records) {
     bytes += sizeOf(record);
@@ -56,7 +56,7 @@ function toSends(records: readonly PlacedRecord[]): PlacedRecord[][] {
   return sends;
 }
 
-function toTopicMessages(records: readonly PlacedRecord[]): TopicMessages[] {
+function toTopicMessages(records: readonly TransactionRecord[]): TopicMessages[] {
   const topics = new Map<string, TopicMessages>();
   for (const { topic, partition, key, value, headers } of records) {
     const found = topics.get(topic) ?? { topic, messages: [] };
@@ -69,7 +69,7 @@ function toTopicMessages(records: readonly PlacedRecord[]): TopicMessages[] {
 const isConcurrent = (error: unknown) => error instanceof Error && 'type' in error && error.type === CONCURRENT;
 
 /** Starts a transaction and sends. Retries while brokers are still completing the previous one. */
-async function openTransaction(producer: Producer, records: readonly PlacedRecord[]): Promise<Transaction> {
+async function openTransaction(producer: Producer, records: readonly TransactionRecord[]): Promise<Transaction> {
   for (let attempt = 1; ; attempt++) {
     const transaction = await producer.transaction();
     try {

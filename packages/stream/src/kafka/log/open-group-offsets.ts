@@ -3,9 +3,9 @@ import type { GroupOffsets, GroupPartition, LogReader } from '../../log.ts';
 import { NO_NOTE, parseRead, toMetadata } from '../../partitions/intent.ts';
 import type { LogMark } from '../../partitions/log-mark.ts';
 import {
+  compareWithLog,
   decisionGroupOf,
-  isAnswer,
-  judgeLog,
+  isDecisionFor,
   type OffsetDecision,
   parseDecision,
   toDecisionMetadata,
@@ -13,7 +13,7 @@ import {
 import { type Admin, offsetCommitV8, offsetForLeaderEpochV4 } from '../broker-client.ts';
 import { NO_EPOCH, NO_REPLICA, ONE_BATCH_BYTES, READ_UNCOMMITTED } from '../protocol.ts';
 import { connect, connectToLeader, type LogReaderOptions, openAdmin } from './open-admin.ts';
-import { askFetch, openLogReader } from './open-log-reader.ts';
+import { openLogReader, sendFetch } from './open-log-reader.ts';
 
 /** Generation id of a commit from outside the group. */
 const NO_GENERATION = -1;
@@ -52,9 +52,9 @@ async function readDecisions(admin: Admin, groupId: string): Promise<Map<string,
   return decisions;
 }
 
-type Place = { readonly topic: string; readonly partition: number };
+type PartitionName = { readonly topic: string; readonly partition: number };
 
-async function readBatchAt(admin: Admin, { topic, partition, offset }: Place & { offset: number }) {
+async function readBatchAt(admin: Admin, { topic, partition, offset }: PartitionName & { offset: number }) {
   const { topicId, connection } = await connectToLeader(admin, { topic, partition });
   const wanted = {
     partition,
@@ -64,7 +64,7 @@ async function readBatchAt(admin: Admin, { topic, partition, offset }: Place & {
     lastFetchedEpoch: NO_EPOCH,
   };
   // The batch was read before, so its transaction has ended.
-  const { responses } = await askFetch(connection, { topicId, partitions: [wanted] }, READ_UNCOMMITTED);
+  const { responses } = await sendFetch(connection, { topicId, partitions: [wanted] }, READ_UNCOMMITTED);
   const batch = responses[0]?.partitions[0]?.records?.[0];
   if (batch === undefined) return null;
   const mark: LogMark = {
@@ -80,7 +80,7 @@ async function readBatchAt(admin: Admin, { topic, partition, offset }: Place & {
  * A batch within the bounds of a log exists. A leader that was just elected may not show it yet, so the question is
  * repeated.
  */
-async function insistOnBatchAt(admin: Admin, at: Place & { offset: number }): Promise<LogMark> {
+async function awaitBatchAt(admin: Admin, at: PartitionName & { offset: number }): Promise<LogMark> {
   for (let attempt = 1; attempt <= ATTEMPTS; attempt++) {
     const found = await readBatchAt(admin, at);
     if (found !== null) return found;
@@ -90,7 +90,11 @@ async function insistOnBatchAt(admin: Admin, at: Place & { offset: number }): Pr
 }
 
 /** End of the records that leaders up to this epoch appended; null when the leader does not know. */
-async function readEpochEnd(admin: Admin, { topic, partition }: Place, leaderEpoch: number): Promise<number | null> {
+async function readEpochEnd(
+  admin: Admin,
+  { topic, partition }: PartitionName,
+  leaderEpoch: number,
+): Promise<number | null> {
   const { connection } = await connectToLeader(admin, { topic, partition });
   const asked = { partitionIndex: partition, currentLeaderEpoch: NO_EPOCH, leaderEpoch };
   const answer = await offsetForLeaderEpochV4.api.async(connection, NO_REPLICA, [{ name: topic, partitions: [asked] }]);
@@ -99,7 +103,7 @@ async function readEpochEnd(admin: Admin, { topic, partition }: Place, leaderEpo
 }
 
 /** Commits for a group without members, from outside the group. */
-async function commitAsNobody(
+async function commitFromOutside(
   admin: Admin,
   group: string,
   { topic, partition, offset, metadata }: Commit,
@@ -118,7 +122,7 @@ const isOfMembersOnly = (fault: unknown): boolean =>
 
 async function moveGroup(
   { admin, reader }: { admin: Admin; reader: LogReader },
-  { groupId, at }: { groupId: string; at: Place },
+  { groupId, at }: { groupId: string; at: PartitionName },
   decision: OffsetDecision,
 ): Promise<boolean> {
   const { topic, partition } = at;
@@ -126,14 +130,14 @@ async function moveGroup(
   const commits = await readCommits(admin, groupId);
   const stands = commits.find((each) => each.topic === topic && each.partition === partition);
   const read = stands === undefined ? null : parseRead(stands.offset, stands.metadata);
-  if (read === null || !isAnswer(decision, read))
+  if (read === null || !isDecisionFor(decision, read))
     throw new Error(`${topic}/${partition}: ${groupId} has committed something else meanwhile`);
   const start = (await reader.bounds(topic)).find((each) => each.partition === partition)?.start ?? 0;
-  const mark = from > start ? await insistOnBatchAt(admin, { ...at, offset: from - 1 }) : null;
+  const mark = from > start ? await awaitBatchAt(admin, { ...at, offset: from - 1 }) : null;
   const triedTo = read.triedTo > from ? read.triedTo : null;
   const metadata = toMetadata({ ...NO_NOTE, mark, decidedAtMs, isDecision: true, triedTo });
   try {
-    await commitAsNobody(admin, groupId, { ...at, offset: from, metadata });
+    await commitFromOutside(admin, groupId, { ...at, offset: from, metadata });
     return true;
   } catch (fault) {
     if (isOfMembersOnly(fault)) return false;
@@ -153,12 +157,12 @@ export function openGroupOffsets(options: LogReaderOptions): GroupOffsets {
     const read = parseRead(committed, metadata);
     const { mark } = read;
     const isThere = mark !== null && mark.base >= start && mark.base < end;
-    const found = isThere ? await insistOnBatchAt(admin, { topic, partition, offset: mark.base }) : null;
-    const finding = judgeLog(read, { start, end, found });
+    const found = isThere ? await awaitBatchAt(admin, { topic, partition, offset: mark.base }) : null;
+    const finding = compareWithLog(read, { start, end, found });
     const isReplaced = finding.kind === 'shortened' || finding.kind === 'exchanged';
     const epochEnd = isReplaced && mark !== null ? await readEpochEnd(admin, { topic, partition }, mark.epoch) : null;
     const partsAt = epochEnd === null ? null : Math.min(Math.max(epochEnd, start), committed);
-    return { topic, partition, committed, readTo: read.end, mark, start, end, finding, partsAt };
+    return { topic, partition, committed, readTo: read.end, mark, start, end, finding, divergesAt: partsAt };
   };
 
   return {
@@ -177,7 +181,7 @@ export function openGroupOffsets(options: LogReaderOptions): GroupOffsets {
     },
     async decide(groupId, at, decision) {
       const commit = { ...at, offset: decision.from, metadata: toDecisionMetadata(decision) };
-      await commitAsNobody(admin, decisionGroupOf(groupId), commit);
+      await commitFromOutside(admin, decisionGroupOf(groupId), commit);
     },
     move: (groupId, at, decision) => moveGroup({ admin, reader }, { groupId, at }, decision),
     async close() {

@@ -30,17 +30,17 @@ const OFFSET_OUT_OF_RANGE = 1;
 class Reader {
   readonly #admin: Admin;
   readonly #decided: (topic: string) => Promise<LogBounds[] | undefined>;
-  readonly #undecided: (topic: string) => Promise<LogBounds[] | undefined>;
+  readonly #uncommitted: (topic: string) => Promise<LogBounds[] | undefined>;
 
   constructor(options: LogReaderOptions) {
     this.#admin = openAdmin(options);
-    const askBounds = createAskBounds(this.#admin);
-    this.#decided = createGathered((topics) => askBounds(topics, READ_COMMITTED));
-    this.#undecided = createGathered((topics) => askBounds(topics, READ_UNCOMMITTED));
+    const askBounds = createBoundsReader(this.#admin);
+    this.#decided = batchCalls((topics) => askBounds(topics, READ_COMMITTED));
+    this.#uncommitted = batchCalls((topics) => askBounds(topics, READ_UNCOMMITTED));
   }
 
-  async bounds(topic: string, { undecided = false }: { undecided?: boolean } = {}): Promise<LogBounds[]> {
-    return (await (undecided ? this.#undecided(topic) : this.#decided(topic))) ?? [];
+  async bounds(topic: string, { readUncommitted = false }: { readUncommitted?: boolean } = {}): Promise<LogBounds[]> {
+    return (await (readUncommitted ? this.#uncommitted(topic) : this.#decided(topic))) ?? [];
   }
 
   async committed(groupId: string, topic: string): Promise<Map<number, number>> {
@@ -86,7 +86,7 @@ class Reader {
       lastFetchedEpoch: NO_EPOCH,
       partitionMaxBytes: FETCH_BYTES_MAX,
     };
-    const answer = await askFetch(connection, { topicId, partitions: [wanted] });
+    const answer = await sendFetch(connection, { topicId, partitions: [wanted] });
     const given = answer.responses[0]?.partitions[0];
     if (given === undefined) throw new Error(`no answer for ${topic}/${partition}`);
     // Retention has deleted these records meanwhile, so continue at the new start.
@@ -106,7 +106,7 @@ type FetchTopic = Parameters<typeof fetchV17.api.async>[7][number];
 type FetchAnswer = Awaited<ReturnType<typeof fetchV17.api.async>>;
 
 /** Fetches. The client throws for an error code, but the fault has the answer, which is returned. */
-export async function askFetch(
+export async function sendFetch(
   connection: Connection,
   topic: FetchTopic,
   isolation: number = READ_COMMITTED,
@@ -142,7 +142,7 @@ export function openLogReader(options: LogReaderOptions): LogReader {
  * Copies of many logs are compared at the same moment: each comparison alone would cost the brokers three requests or more.
  * @param ask answers for several names at once; names without an answer are absent
  */
-export function createGathered<T>(
+export function batchCalls<T>(
   ask: (names: readonly string[]) => Promise<ReadonlyMap<string, T>>,
 ): (name: string) => Promise<T | undefined> {
   let next: {
@@ -202,7 +202,7 @@ type Metadata = Awaited<ReturnType<Admin['metadata']>>;
 /** By topic and partition. */
 type Offsets = Map<string, number>;
 
-interface AskedPartition {
+interface RequestedPartition {
   readonly partitionIndex: number;
   readonly currentLeaderEpoch: number;
   readonly timestamp: bigint;
@@ -215,7 +215,7 @@ function isFinal(fault: unknown): boolean {
   return isOne || isFinal(fault.cause) || (fault instanceof AggregateError && fault.errors.some(isFinal));
 }
 
-async function askOffsets(
+async function listOffsets(
   admin: Admin,
   { brokers, topics }: Metadata,
   of: { timestamp: bigint; isolation: number },
@@ -228,7 +228,7 @@ async function askOffsets(
     }),
   );
   const offsets: Offsets = new Map();
-  const askLeader = async ([leader, asked]: [number, Map<string, AskedPartition[]>]) => {
+  const askLeader = async ([leader, asked]: [number, Map<string, RequestedPartition[]>]) => {
     const broker = brokers.get(leader);
     if (broker === undefined) throw new Error(`${[...asked.keys()].join(', ')} has a partition without a leader`);
     const questions = [...asked].map(([name, partitions]) => ({ name, partitions }));
@@ -262,7 +262,7 @@ const isUnknown = (fault: unknown, topic: string) =>
  * client's own `listOffsets` asks for the metadata again each time.
  * @returns by topic; topics that do not exist are absent
  */
-function createAskBounds(
+function createBoundsReader(
   admin: Admin,
 ): (topics: readonly string[], isolation: number) => Promise<Map<string, LogBounds[]>> {
   /** Topics that were there. A request that names one which is not there fails, so the others are looked for first. */
@@ -282,7 +282,7 @@ function createAskBounds(
   const ask = async (topics: readonly string[], isolation: number): Promise<Map<string, LogBounds[]>> => {
     // Repeated below and not by the client, which would also insist on a topic that was removed.
     const metadata = await admin.metadata({ topics: [...topics], forceUpdate: true, retries: 0 });
-    const offsetsAt = (timestamp: bigint) => askOffsets(admin, metadata, { timestamp, isolation });
+    const offsetsAt = (timestamp: bigint) => listOffsets(admin, metadata, { timestamp, isolation });
     const [starts, ends] = await Promise.all([offsetsAt(EARLIEST), offsetsAt(LATEST)]);
     return toBounds(metadata, starts, ends);
   };

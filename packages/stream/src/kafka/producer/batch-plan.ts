@@ -1,4 +1,4 @@
-import type { PublishedRecord, RecordPlace } from '../../ports.ts';
+import type { PublishedRecord, RecordMetadata } from '../../ports.ts';
 import { BATCH_HEAD_BYTES, RecordSizes } from './record-batch.ts';
 import type { Wire } from './sender.ts';
 
@@ -21,7 +21,7 @@ export interface Shipment {
   /** Null after it was called. */
   done: ((fault: Error | null) => void) | null;
   /** Called with the place of the shipment's only record before `done`; absent when it is not needed. */
-  readonly onPlace?: (place: RecordPlace) => void;
+  readonly onStored?: (place: RecordMetadata) => void;
 }
 
 /** Records of one partition that are sent together under one sequence number. */

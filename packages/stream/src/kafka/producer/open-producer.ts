@@ -3,7 +3,7 @@ import { DynamicBuffer } from '@platformatic/dynamic-buffer';
 import type { Logger } from '@playline/runtime';
 import { explainConnection, waitAtMost } from '@playline/stores';
 import { toPartition } from '../../murmur2.ts';
-import type { OutgoingRecord, PlacedOptions, Producer, PublishedRecord, RecordPlace } from '../../ports.ts';
+import type { OutgoingRecord, Producer, PublishedRecord, RecordMetadata, SendForOffsetOptions } from '../../ports.ts';
 import {
   Base,
   type Connection,
@@ -45,8 +45,8 @@ export interface ProducerOptions extends BrokerTarget {
   logger?: Logger;
 }
 
-interface Placing {
-  readonly onPlace?: Shipment['onPlace'];
+interface DeliveryOptions {
+  readonly onPlace?: Shipment['onStored'];
   readonly attemptsMaxMs?: number | undefined;
 }
 
@@ -96,16 +96,16 @@ class KafkaProducer implements Producer {
     this.#accept(records, done);
   }
 
-  sendPlaced(record: PublishedRecord, { attemptsMaxMs }: PlacedOptions = {}): Promise<RecordPlace> {
+  sendForOffset(record: PublishedRecord, { attemptsMaxMs }: SendForOffsetOptions = {}): Promise<RecordMetadata> {
     return new Promise((resolve, reject) => {
-      let place: RecordPlace | null = null;
+      let place: RecordMetadata | null = null;
       const done = (fault: Error | null) => {
         if (fault !== null) reject(fault);
         else if (place === null)
           reject(new ProduceFault('UNKNOWN_PLACE', 'stored, but the broker does not tell where'));
         else resolve(place);
       };
-      const onPlace = (found: RecordPlace) => {
+      const onPlace = (found: RecordMetadata) => {
         place = found;
       };
       this.#accept([record], done, { onPlace, attemptsMaxMs });
@@ -115,7 +115,7 @@ class KafkaProducer implements Producer {
   #accept(
     records: readonly PublishedRecord[],
     done: NonNullable<Shipment['done']>,
-    { onPlace, attemptsMaxMs = Number.POSITIVE_INFINITY }: Placing = {},
+    { onPlace, attemptsMaxMs = Number.POSITIVE_INFINITY }: DeliveryOptions = {},
   ) {
     if (this.#closing) return void queueMicrotask(() => done(new ProduceFault('CLOSED', 'the producer is closing')));
     if (records.length === 0) return void queueMicrotask(() => done(null));
@@ -138,7 +138,7 @@ class KafkaProducer implements Producer {
       open: records.length,
       fault: null,
       done,
-      onPlace,
+      onStored: onPlace,
     };
     this.#bytesHeld += bytes;
     this.#queue.push(shipment);
@@ -387,7 +387,7 @@ async function produceTo(cluster: Cluster, node: number, batches: readonly Encod
   });
 }
 
-async function askEnds(cluster: Cluster, node: number, topics: Map<string, number[]>) {
+async function requestEnds(cluster: Cluster, node: number, topics: Map<string, number[]>) {
   const questions = [...topics].map(([name, partitions]) => ({
     name,
     partitions: partitions.map((partitionIndex) => ({
@@ -405,7 +405,7 @@ async function probeLeaders(cluster: Cluster, topics: readonly string[]) {
   const all = topics.flatMap((topic) =>
     (cluster.leaders.get(topic) ?? []).map((leader, partition) => ({ leader, topic, partition })),
   );
-  await Promise.all([...groupByLeader(all)].map(([node, asked]) => askEnds(cluster, node, asked)));
+  await Promise.all([...groupByLeader(all)].map(([node, asked]) => requestEnds(cluster, node, asked)));
 }
 
 function openKafkaWire(options: KafkaWireOptions): KafkaWire {

@@ -22,7 +22,7 @@ it.each([true, false])(
     const producer = await openProducer({ brokers: fixture.brokers, clientId: 'test' });
     const topic = await fixture.createTopic({ partitions: 2, logAppendTime });
     const record = { topic, key: Buffer.from('k'), value: Buffer.from('x') };
-    const places = await Promise.all([producer.sendPlaced(record), producer.sendPlaced(record)]);
+    const places = await Promise.all([producer.sendForOffset(record), producer.sendForOffset(record)]);
     const stored = (await fixture.read(topic)).map(({ partition, offset, timestampMs }) => {
       return { partition, offset, loggedAtMs: logAppendTime ? timestampMs : null };
     });
@@ -71,7 +71,7 @@ it('is not ready, fails within the delivery time-out and ends no process while n
 it('fails a placed record once no attempt for it may begin any more, long before the delivery time-out', async () => {
   const producer = await openProducer({ brokers: ['127.0.0.1:1'], clientId: 'test' });
   const began = performance.now();
-  const placed = producer.sendPlaced({ topic: 'any', key: null, value: Buffer.from('x') }, { attemptsMaxMs: 300 });
+  const placed = producer.sendForOffset({ topic: 'any', key: null, value: Buffer.from('x') }, { attemptsMaxMs: 300 });
   await expect(placed).rejects.toMatchObject({ code: 'DELIVERY_TIMEOUT' });
   expect(performance.now() - began).toBeLessThan(10_000);
   expect(producer.bytesHeld).toBe(0);

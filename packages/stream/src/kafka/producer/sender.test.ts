@@ -2,8 +2,8 @@ import { protocolErrorsCodesById } from '@platformatic/kafka';
 import { runsOf } from '@playline/testkit/runs';
 import fc from 'fast-check';
 import { afterEach, describe, expect, it, vi } from 'vitest';
-import type { PublishedRecord, RecordPlace } from '../../ports.ts';
-import { type Fate, FINE, SimulatedCluster, type SimulationOptions } from '../test/simulated-cluster.ts';
+import type { PublishedRecord, RecordMetadata } from '../../ports.ts';
+import { type BatchOutcome, FINE, SimulatedCluster, type SimulationOptions } from '../test/simulated-cluster.ts';
 import { type Shipment, takeBatches } from './batch-plan.ts';
 import { type ProduceFault, toVerdict } from './broker-faults.ts';
 import { Sender } from './sender.ts';
@@ -11,8 +11,8 @@ import { Sender } from './sender.ts';
 const BATCH_BYTES_MAX = 400;
 const [TOPIC_AUTHORIZATION_FAILED, MESSAGE_TOO_LARGE, OUT_OF_ORDER, DUPLICATE] = [29, 10, 45, 46];
 const NOT_LEADER = 6;
-const LOST: Fate = { arrives: 'now', answer: 'lost' };
-const NEVER: Fate = { arrives: 'never', answer: 'lost' };
+const LOST: BatchOutcome = { arrives: 'now', answer: 'lost' };
+const NEVER: BatchOutcome = { arrives: 'never', answer: 'lost' };
 
 /** Error codes of Kafka for records that were appended, when something fails while it waits for replicas. */
 const AFTER_APPEND = [NOT_LEADER, 3, 56, 7, 20];
@@ -37,7 +37,7 @@ async function run(plan: Plan, simulation: SimulationOptions = {}) {
   const partitions = simulation.partitions ?? 2;
   const acknowledged: string[] = [];
   const failed: string[] = [];
-  const places = new Map<string, RecordPlace>();
+  const places = new Map<string, RecordMetadata>();
   const patience = [...(plan.patience ?? [])];
   let waiting: { shipment: Shipment; patience: number }[] = [];
   const onBatch = () => {
@@ -52,9 +52,9 @@ async function run(plan: Plan, simulation: SimulationOptions = {}) {
       return { topic: 't', key: null, value: Buffer.from(text.padEnd(plan.pad ?? 10, '.')) };
     });
     const done = (fault: Error | null) => void (fault === null ? acknowledged : failed).push(...texts);
-    const onPlace = (place: RecordPlace) => void places.set(texts[0]!, place);
+    const onPlace = (place: RecordMetadata) => void places.set(texts[0]!, place);
     const attemptsUntil = Number.POSITIVE_INFINITY;
-    return { records, bytes: 0, dueAt: 0, attemptsUntil, taken: 0, open: size, fault: null, done, onPlace };
+    return { records, bytes: 0, dueAt: 0, attemptsUntil, taken: 0, open: size, fault: null, done, onStored: onPlace };
   };
   const partitionOf = (_: Shipment, { value }: PublishedRecord) =>
     Number.parseInt(value!.subarray(1).toString(), 10) % partitions;
@@ -101,21 +101,21 @@ function expectPlaces({ places, stored }: Outcome): void {
 }
 
 const later = fc.integer({ min: 1, max: 6 });
-const missed: fc.Arbitrary<Fate> = fc.oneof(
+const missed: fc.Arbitrary<BatchOutcome> = fc.oneof(
   { weight: 3, arbitrary: fc.constant(FINE) },
-  fc.constantFrom<Fate>(LOST, NEVER, { arrives: 'never', answer: 'no connection' }),
-  later.map((arrives): Fate => ({ arrives, answer: 'lost' })),
-  fc.record({ arrives: fc.constantFrom<Fate['arrives']>('now', 'never'), answer: fc.constantFrom(...AGAIN) }),
+  fc.constantFrom<BatchOutcome>(LOST, NEVER, { arrives: 'never', answer: 'no connection' }),
+  later.map((arrives): BatchOutcome => ({ arrives, answer: 'lost' })),
+  fc.record({ arrives: fc.constantFrom<BatchOutcome['arrives']>('now', 'never'), answer: fc.constantFrom(...AGAIN) }),
 );
-const refused: fc.Arbitrary<Fate> = fc.oneof(
-  fc.constantFrom(...FINAL).map((answer): Fate => ({ arrives: 'never', answer })),
-  fc.constantFrom(90, 150, 400).map((bytesMax): Fate => ({ ...FINE, bytesMax })),
+const refused: fc.Arbitrary<BatchOutcome> = fc.oneof(
+  fc.constantFrom(...FINAL).map((answer): BatchOutcome => ({ arrives: 'never', answer })),
+  fc.constantFrom(90, 150, 400).map((bytesMax): BatchOutcome => ({ ...FINE, bytesMax })),
 );
 const fates = fc.array(missed, { maxLength: 8 });
 const sends = (shipment: fc.Arbitrary<number>) =>
   fc.array(fc.array(shipment, { minLength: 1, maxLength: 4 }), { minLength: 1, maxLength: 5 });
 const size = fc.oneof({ weight: 2, arbitrary: fc.constant(1) }, fc.integer({ min: 1, max: 5 }));
-const simulation = (each: fc.Arbitrary<Fate>) =>
+const simulation = (each: fc.Arbitrary<BatchOutcome>) =>
   fc.record({
     fates: fc.array(each, { maxLength: 12 }),
     leaders: fc.array(fc.boolean(), { maxLength: 8 }),
@@ -131,7 +131,7 @@ afterEach(() => void vi.useRealTimers());
 describe('the sender', () => {
   it('stores every record once and in order, and acknowledges it, however requests and answers are lost', async () => {
     const property = fc.asyncProperty(fates, sends(size), async (drawn, drawnSends) => {
-      const outcome = await run({ sends: drawnSends }, { fates: drawn });
+      const outcome = await run({ sends: drawnSends }, { outcomes: drawn });
       expect(outcome.failed).toEqual([]);
       expect(outcome.stored.flat().toSorted()).toEqual(outcome.acknowledged.toSorted());
       expectExact(outcome);
@@ -170,7 +170,7 @@ describe('the sender', () => {
     const wrong: number[] = [];
     for (const answer of AGAIN) {
       const plan = { sends: [[1], [1], [1]], patience: [1] };
-      const outcome = await run(plan, { fates: [{ arrives: 'now', answer }], partitions: 1 });
+      const outcome = await run(plan, { outcomes: [{ arrives: 'now', answer }], partitions: 1 });
       expect(outcome).toMatchObject({ failed: ['#0#'], acknowledged: ['#1#', '#2#'] });
       if (outcome.stored.flat().length < 3 || outcome.places.get('#1#')?.offset !== 1) wrong.push(answer);
     }
@@ -180,7 +180,7 @@ describe('the sender', () => {
   it('ends the epoch of a batch that was given up only when the others of its send have settled', async () => {
     // Partition 0 is given up after its first attempt. Partition 1 is stored then, and its answer is lost three times.
     const plan = { sends: [[1, 1], [2]], patience: [2] };
-    const outcome = await run(plan, { fates: [LOST, LOST, LOST, LOST, LOST] });
+    const outcome = await run(plan, { outcomes: [LOST, LOST, LOST, LOST, LOST] });
     expect(outcome).toMatchObject({
       failed: ['#0#'],
       stored: [
@@ -197,30 +197,30 @@ describe('the sender', () => {
     'gives no half of a split batch a number under which the other may stand, with another batch ambiguous %i times',
     async (times) => {
       // The first half is appended, then a retry is refused for good: whether it is stored is unknown.
-      const half: Fate[] = [
+      const half: BatchOutcome[] = [
         { arrives: 'now', answer: NOT_LEADER },
         { arrives: 'never', answer: TOPIC_AUTHORIZATION_FAILED },
       ];
       const other = (round: number) => (round < times ? LOST : FINE);
-      const split: Fate = { ...FINE, bytesMax: 90 };
+      const split: BatchOutcome = { ...FINE, bytesMax: 90 };
       const fates = [split, ...half].flatMap((fate, round) => [fate, other(round)]);
-      const outcome = await run({ sends: [[1, 1, 1]] }, { fates: times === 0 ? [split, FINE, ...half] : fates });
+      const outcome = await run({ sends: [[1, 1, 1]] }, { outcomes: times === 0 ? [split, FINE, ...half] : fates });
       expect(outcome).toMatchObject({ failed: ['#0#'], stored: [['#0#', '#2#'], ['#1#']] });
       expect(outcome.acknowledged.toSorted()).toEqual(['#1#', '#2#']);
     },
   );
 
   it('does not split a batch that may be stored as a whole', async () => {
-    const appended: Fate = { arrives: 'now', answer: NOT_LEADER };
-    const smaller: Fate = { ...FINE, bytesMax: 90 };
-    const outcome = await run({ sends: [[1, 1], [1]] }, { fates: [appended, smaller], partitions: 1 });
+    const appended: BatchOutcome = { arrives: 'now', answer: NOT_LEADER };
+    const smaller: BatchOutcome = { ...FINE, bytesMax: 90 };
+    const outcome = await run({ sends: [[1, 1], [1]] }, { outcomes: [appended, smaller], partitions: 1 });
     expect(outcome).toMatchObject({ failed: ['#0#', '#1#'], acknowledged: ['#2#'], stored: [['#0#', '#1#', '#2#']] });
   });
 
   it.each([DUPLICATE, OUT_OF_ORDER])(
     'believes no answer %i to a first attempt to be about its own batch',
     async (code) => {
-      const outcome = await run({ sends: [[1]] }, { fates: [{ arrives: 'never', answer: code }], partitions: 1 });
+      const outcome = await run({ sends: [[1]] }, { outcomes: [{ arrives: 'never', answer: code }], partitions: 1 });
       expect(outcome).toMatchObject({ acknowledged: ['#0#'], stored: [['#0#']] });
       expectPlaces(outcome);
     },
@@ -228,14 +228,14 @@ describe('the sender', () => {
 
   it('takes a new producer id when the last epoch of the old one ends', async () => {
     const plan = { sends: [[1], [1]], patience: [1] };
-    const { cluster, acknowledged } = await run(plan, { fates: [LOST], firstEpoch: 32_766 });
+    const { cluster, acknowledged } = await run(plan, { outcomes: [LOST], firstEpoch: 32_766 });
     expect(acknowledged).toEqual(['#1#']);
     expect(cluster.newProducerIds).toHaveLength(2);
   });
 
   it('keeps epoch and producer id while it never gave up a batch in flight', async () => {
-    const away: Fate = { arrives: 'never', answer: 'no connection' };
-    const { cluster, stored } = await run({ sends: [[1], [1]], patience: [1] }, { fates: [away], partitions: 1 });
+    const away: BatchOutcome = { arrives: 'never', answer: 'no connection' };
+    const { cluster, stored } = await run({ sends: [[1], [1]], patience: [1] }, { outcomes: [away], partitions: 1 });
     expect(stored).toEqual([['#1#']]);
     expect(cluster.log.get(0)![0]!.bytes.readInt16BE(51)).toBe(0);
     expect(cluster.newProducerIds).toHaveLength(1);
@@ -249,7 +249,7 @@ describe('the sender', () => {
     async (_what, fate, stored) => {
       vi.useFakeTimers({ toFake: ['performance'] });
       const onBatch = () => void vi.advanceTimersByTime(100);
-      const cluster = new SimulatedCluster({ fates: [fate as Fate], partitions: 1, onBatch });
+      const cluster = new SimulatedCluster({ outcomes: [fate as BatchOutcome], partitions: 1, onBatch });
       const sender = new Sender(cluster, settle, 0);
       const results: [string, string][] = [];
       const toShipment = (text: string, attemptsMaxMs: number): Shipment => {
@@ -279,7 +279,7 @@ describe('the sender', () => {
   });
 
   it('ends the epoch when a send broke off by a fault of its own', async () => {
-    const cluster = new SimulatedCluster({ fates: [LOST], partitions: 1 });
+    const cluster = new SimulatedCluster({ outcomes: [LOST], partitions: 1 });
     const produce = cluster.produce;
     cluster.produce = async (...args) => {
       await produce.apply(cluster, args);
@@ -311,7 +311,7 @@ describe('the sender', () => {
   it('goes on under a new identity when the broker has forgotten it', async () => {
     const { acknowledged, stored, cluster } = await run(
       { sends: [[2], [2], [2]] },
-      { fates: [FINE, FINE, { arrives: 'never', answer: OUT_OF_ORDER }] },
+      { outcomes: [FINE, FINE, { arrives: 'never', answer: OUT_OF_ORDER }] },
     );
     expect(acknowledged).toHaveLength(6);
     expect(stored.flat()).toHaveLength(6);
@@ -319,8 +319,8 @@ describe('the sender', () => {
   });
 
   it('takes a new producer id, not only an epoch, when the broker refuses the old one for a batch that may stand', async () => {
-    const refused: Fate = { arrives: 'never', answer: OUT_OF_ORDER };
-    const outcome = await run({ sends: [[1], [1]] }, { fates: [LOST, refused], partitions: 1 });
+    const refused: BatchOutcome = { arrives: 'never', answer: OUT_OF_ORDER };
+    const outcome = await run({ sends: [[1], [1]] }, { outcomes: [LOST, refused], partitions: 1 });
     expect(outcome).toMatchObject({ failed: ['#0#'], acknowledged: ['#1#'] });
     expect(outcome.cluster.newProducerIds).toHaveLength(2);
   });

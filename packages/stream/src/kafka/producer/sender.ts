@@ -217,7 +217,7 @@ export class Sender {
     }
     if (verdict.kind === 'stored') {
       this.#sequences.set(nameOf(flight.batch), (flight.sequence + flight.batch.records.length) % SEQUENCE_END);
-      if (verdict.base !== null) tellPlaces(flight.batch, verdict.base);
+      if (verdict.base !== null) reportOffsets(flight.batch, verdict.base);
       this.#land(flights, flight, null);
       return true;
     }
@@ -246,10 +246,10 @@ function nameOf({ topic, partition }: Batch): string {
 }
 
 /** Reports the places of records: a batch is stored from its base offset on, in the order of its owners. */
-function tellPlaces({ partition, owners }: Batch, base: BatchBase): void {
+function reportOffsets({ partition, owners }: Batch, base: BatchBase): void {
   let { offset } = base;
   for (const { shipment, count } of owners) {
-    shipment.onPlace?.({ partition, offset, loggedAtMs: base.loggedAtMs });
+    shipment.onStored?.({ partition, offset, loggedAtMs: base.loggedAtMs });
     offset += count;
   }
 }

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { Admin, type Connection, kGetConnection, offsetCommitV8 } from '@platformatic/kafka';
-import { mendKafkaTimer } from '@playline/infra/kafka';
+import { patchKafkaTimer } from '@playline/infra/kafka';
 import { testStores, until } from '@playline/testkit';
 import { Kafka, type Admin as KafkajsAdmin, logLevel } from 'kafkajs';
 import type { StreamRecord } from '../../ports.ts';
@@ -18,7 +18,7 @@ export interface KafkaFixture {
   /** Gives a topic so many partitions. */
   addPartitions(topic: string, count: number): Promise<void>;
   /** Deletes a topic of one partition and creates it again, empty. */
-  remakeTopic(topic: string): Promise<void>;
+  recreateTopic(topic: string): Promise<void>;
   /** Resolves when brokers know it no more. */
   removeTopic(topic: string): Promise<void>;
   /** Deletes everything before an offset of a topic's first partition, as retention does. */
@@ -33,7 +33,7 @@ async function removeTopic(admin: KafkajsAdmin, topic: string): Promise<void> {
   await until(`${topic} is gone`, async () => !(await admin.listTopics()).includes(topic));
 }
 
-async function remakeTopic(kafka: Kafka, topic: string): Promise<void> {
+async function recreateTopic(kafka: Kafka, topic: string): Promise<void> {
   const admin = kafka.admin();
   await admin.connect();
   await removeTopic(admin, topic);
@@ -65,7 +65,7 @@ async function commit(
 
 /** Separate topics on the shared broker. All of them are deleted at the end. */
 export async function openKafkaFixture(): Promise<KafkaFixture> {
-  mendKafkaTimer();
+  patchKafkaTimer();
   const brokers = testStores().kafka;
   const kafka = new Kafka({ brokers, clientId: 'test', logLevel: logLevel.NOTHING });
   const admin = kafka.admin();
@@ -104,7 +104,7 @@ export async function openKafkaFixture(): Promise<KafkaFixture> {
     addPartitions: async (topic, count) => void (await admin.createPartitions({ topicPartitions: [{ topic, count }] })),
     expire: (topic, offset) =>
       admin.deleteTopicRecords({ topic, partitions: [{ partition: 0, offset: String(offset) }] }),
-    remakeTopic: (topic) => remakeTopic(kafka, topic),
+    recreateTopic: (topic) => recreateTopic(kafka, topic),
     removeTopic: (topic) => removeTopic(admin, topic),
     commit: (groupId, at) => commit(brokers, { groupId, ...at }),
     close: async () => {

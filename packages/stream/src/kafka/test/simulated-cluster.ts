@@ -2,7 +2,7 @@ import { toVerdict, type Verdict } from '../producer/broker-faults.ts';
 import type { EncodedBatch, Wire } from '../producer/sender.ts';
 
 /** What happens to one batch on its way to the leader and back. */
-export interface Fate {
+export interface BatchOutcome {
   /** When the leader gets it: now, never, or after so many more batches. */
   readonly arrives: 'now' | 'never' | number;
   /**
@@ -14,7 +14,7 @@ export interface Fate {
   readonly bytesMax?: number;
 }
 
-export const FINE: Fate = { arrives: 'now', answer: 'own' };
+export const FINE: BatchOutcome = { arrives: 'now', answer: 'own' };
 
 /** State of a producer id in a partition of a leader. */
 interface ProducerState {
@@ -38,7 +38,7 @@ interface LoggedBatch {
 
 export interface SimulationOptions {
   /** One for each batch that is sent; later batches have no faults. */
-  fates?: readonly Fate[];
+  outcomes?: readonly BatchOutcome[];
   /** Whether a partition has a leader, for one call after the other; for later calls it has. */
   leaders?: readonly boolean[];
   partitions?: number;
@@ -56,7 +56,7 @@ export class SimulatedCluster implements Wire {
   readonly log = new Map<number, LoggedBatch[]>();
   readonly newProducerIds: bigint[] = [];
   readonly #options: SimulationOptions;
-  readonly #fates: Fate[];
+  readonly #fates: BatchOutcome[];
   readonly #leaders: boolean[];
   readonly #producers = new Map<string, ProducerState>();
   #late: { batch: EncodedBatch; after: number }[] = [];
@@ -64,7 +64,7 @@ export class SimulatedCluster implements Wire {
 
   constructor(options: SimulationOptions = {}) {
     this.#options = options;
-    this.#fates = [...(options.fates ?? [])];
+    this.#fates = [...(options.outcomes ?? [])];
     this.#leaders = [...(options.leaders ?? [])];
     this.#bytesMax = options.bytesMax ?? Number.POSITIVE_INFINITY;
   }
@@ -82,7 +82,7 @@ export class SimulatedCluster implements Wire {
     return batches.map((batch) => this.#meet(batch, this.#fates.shift() ?? FINE));
   }
 
-  #meet(batch: EncodedBatch, fate: Fate): Verdict {
+  #meet(batch: EncodedBatch, fate: BatchOutcome): Verdict {
     this.#bytesMax = fate.bytesMax ?? this.#bytesMax;
     const own = fate.arrives === 'now' ? this.#append(batch) : null;
     this.#passTime();

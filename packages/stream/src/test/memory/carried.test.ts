@@ -9,7 +9,7 @@ import { createMemoryLog } from './index.ts';
 
 const TOPIC = 'topic';
 const RECORDS = 40;
-const waits = { attempt: { minMs: 0, maxMs: 0 }, standstill: { minMs: 0, maxMs: 0 } };
+const waits = { attempt: { minMs: 0, maxMs: 0 }, pause: { minMs: 0, maxMs: 0 } };
 
 interface Life {
   rowsMax: number;

@@ -5,7 +5,7 @@ import { describe, expect, it } from 'vitest';
 import { type IntentPolicy, KEEP_INTENTS } from '../../partitions/intent.ts';
 import { NO_INTENTS } from '../no-intents.ts';
 import { send } from '../producer-contract.ts';
-import { createTokenSink, type Fate, TokenStore } from '../token-store.ts';
+import { createTokenSink, type InsertOutcome, TokenStore } from '../token-store.ts';
 import { createMemoryLog } from './index.ts';
 
 const TOPIC = 'topic';
@@ -16,7 +16,7 @@ interface Life {
   /** Turns of the loop until the consumer is killed. */
   turns: number;
   /** Results of the inserts of this life; later inserts are stored. */
-  fates: Fate[];
+  fates: InsertOutcome[];
   /** Most rows per insert in this life. */
   storeRowsMax: number;
 }
@@ -24,13 +24,13 @@ interface Life {
 const life: fc.Arbitrary<Life> = fc.record({
   rowsMax: fc.integer({ min: 1, max: 15 }),
   turns: fc.integer({ min: 0, max: 25 }),
-  fates: fc.array(fc.constantFrom<Fate>('stored', 'refused', 'halfway', 'unanswered', 'forgotten', 'broken'), {
+  fates: fc.array(fc.constantFrom<InsertOutcome>('stored', 'refused', 'halfway', 'unanswered', 'forgotten', 'broken'), {
     maxLength: 8,
   }),
   storeRowsMax: fc.constantFrom(1, 2, 5, 100),
 });
 /** No waits, so that each run has many attempts. */
-const waits = { attempt: { minMs: 0, maxMs: 0 }, standstill: { minMs: 0, maxMs: 0 } };
+const waits = { attempt: { minMs: 0, maxMs: 0 }, pause: { minMs: 0, maxMs: 0 } };
 
 /** Consumers that are killed one after the other, then one that may finish. @returns the offsets in the store */
 async function consume(
@@ -44,7 +44,7 @@ async function consume(
   );
   await Promise.all(sends);
   const store = new TokenStore();
-  store.withoutLook = withoutLook;
+  store.trustsAcknowledgements = withoutLook;
   const open = ({ rowsMax, fates, storeRowsMax }: Life) => {
     const left = [...fates];
     store.rowsMax = storeRowsMax;

@@ -43,7 +43,7 @@ describe('an offset that another tool has committed', () => {
     for (let i = 0; i < 20; i++) await turn();
     expect(store.rows).toHaveLength(5);
     expect(consumer.ready()).toBe(false);
-    expect([...consumer.hindrances().values()].join()).toMatch(/offset 12 was committed by somebody else/);
+    expect([...consumer.blockers().values()].join()).toMatch(/offset 12 was committed by somebody else/);
     expect(lines.join('\n')).toContain('npm run offsets -- accept --group group --topic topic --partition 0');
     expect(log.committed(AT.topic, 0)).toBe(12);
     await consumer.close();

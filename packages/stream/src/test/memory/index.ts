@@ -49,7 +49,7 @@ export interface MemoryLog {
   /** Loses everything before an offset, as retention does. */
   expire(topic: string, partition: number, start: number): void;
   /** Deletes a topic with the commits of groups, and creates it again: its offsets restart at 0. */
-  remake(topic: string): void;
+  recreate(topic: string): void;
   /** Decides, as an operator does, where a group continues in a replaced log. */
   decide(decision: { topic: string; partition: number; from: number; groupId?: string }): void;
   /** Commits an offset as another tool does: without our metadata. */
@@ -72,14 +72,14 @@ function decide(
   const name = `${topic}/${partition}`;
   const { offset: committed, metadata } = offsets.get(name) ?? { offset: 0, metadata: '' };
   const answers = { committed, mark: parseRead(committed, metadata).mark };
-  decisions.set(name, { from, answers, decidedAtMs: Date.now(), replaced: [] });
+  decisions.set(name, { from, forCommit: answers, decidedAtMs: Date.now(), replaced: [] });
 }
 
 /** Deletes the commits with the topic, as brokers do. */
-function remake(topic: string, log: MemoryTopics, groups: ReadonlyMap<string, CommittedOffsets>): void {
+function recreate(topic: string, log: MemoryTopics, groups: ReadonlyMap<string, CommittedOffsets>): void {
   const names = log.partitionsOf(topic).map((_, partition) => `${topic}/${partition}`);
   for (const offsets of groups.values()) for (const name of names) offsets.delete(name);
-  log.remake(topic);
+  log.recreate(topic);
 }
 
 /** State of a group, created at its first use. */
@@ -135,7 +135,7 @@ export function createMemoryLog({ partitions }: { partitions?: number } = {}): M
     refuseCommits(fault) {
       commitFault = fault;
     },
-    remake: (topic) => remake(topic, log, groups),
+    recreate: (topic) => recreate(topic, log, groups),
     decide: ({ groupId, ...at }) => decide(at, offsetsOf(groupId), decisionsOf(groupId)),
     records: (topic) => log.partitionsOf(topic).flat(),
     committed: (topic, partition, groupId) => offsetsOf(groupId).get(`${topic}/${partition}`)?.offset ?? 0,

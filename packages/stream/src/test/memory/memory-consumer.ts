@@ -2,10 +2,10 @@ import { setImmediate as turn } from 'node:timers/promises';
 import type { Logger } from '@playline/runtime';
 import { type ExaminedPartition, GuardedPartition, type WhenExpired } from '../../partitions/guarded-partition.ts';
 import { parseRead } from '../../partitions/intent.ts';
-import { Fenced, LogGone, type LogPartition } from '../../partitions/log-partition.ts';
+import { Fenced, type LogPartition, TopicGone } from '../../partitions/log-partition.ts';
 import type { OffsetDecision } from '../../partitions/offset-decision.ts';
-import { judgeLog } from '../../partitions/offset-decision.ts';
-import { hindrancesOf, type PartitionWorker } from '../../partitions/partition-worker.ts';
+import { compareWithLog } from '../../partitions/offset-decision.ts';
+import { blockersOf, type PartitionWorker } from '../../partitions/partition-worker.ts';
 import type { PartitionReading, StreamMetrics } from '../../partitions/stream-metrics.ts';
 import type { Consumer } from '../../ports.ts';
 import type { MemoryTopics } from './memory-log.ts';
@@ -21,11 +21,11 @@ interface Assignment {
   readonly topic: string;
   readonly partition: number;
   readonly guarded: GuardedPartition;
-  readonly place: Place;
+  readonly place: ReadPosition;
 }
 
 /** Read position of a partition. */
-interface Place {
+interface ReadPosition {
   position: number;
   paused: boolean;
   over: boolean;
@@ -70,7 +70,7 @@ export class MemoryConsumer implements Consumer {
   }
 
   #assign(options: MemoryConsumerOptions, topic: string, partition: number) {
-    const place: Place = { position: 0, paused: false, over: false, topicId: 0 };
+    const place: ReadPosition = { position: 0, paused: false, over: false, topicId: 0 };
     const examine = () => this.#examine(options, { topic, partition, place });
     const { groupId, whenExpired, openWorker, logger, metrics } = options;
     const guarded = new GuardedPartition(examine(), {
@@ -89,7 +89,7 @@ export class MemoryConsumer implements Consumer {
 
   #examine(
     { committed: offsets, log: topics, commitFault }: MemoryConsumerOptions,
-    { topic, partition, place }: { topic: string; partition: number; place: Place },
+    { topic, partition, place }: { topic: string; partition: number; place: ReadPosition },
   ): ExaminedPartition {
     const name = `${topic}/${partition}`;
     const stands = offsets.get(name);
@@ -111,7 +111,7 @@ export class MemoryConsumer implements Consumer {
         offsets.set(name, { offset, metadata });
       },
       batchAt: async (offset) => {
-        if (topics.idOf(topic) !== topicId) throw new LogGone({ topic, partition });
+        if (topics.idOf(topic) !== topicId) throw new TopicGone({ topic, partition });
         return topics.batchAt(topic, partition, offset);
       },
       firstOffset: async () => topics.startOf(topic, partition),
@@ -128,7 +128,7 @@ export class MemoryConsumer implements Consumer {
     };
     const read = parseRead(committed, metadata);
     const found = read.mark === null ? null : topics.batchAt(topic, partition, read.mark.base);
-    return { log, finding: judgeLog(read, { start, end, found }) };
+    return { log, finding: compareWithLog(read, { start, end, found }) };
   }
 
   #schedule() {
@@ -154,23 +154,23 @@ export class MemoryConsumer implements Consumer {
     const isOutside = place.position > records.length || place.position < this.#topics.startOf(topic, partition);
     if (isGone || isOutside) guarded.outOfRange();
     if (isGone || isOutside || place.position === records.length) return false;
-    if (!guarded.takesFrom(place.position)) return true;
+    if (!guarded.acceptsFetchFrom(place.position)) return true;
     const { worker } = guarded;
     const end = Math.min(records.length, place.position + RECORDS_PER_DELIVERY);
     const taken = records.slice(place.position, end);
     const batches = taken.map(({ offset }) => this.#topics.batchAt(topic, partition, offset)!);
-    if (!guarded.follows(batches)) return false;
+    if (!guarded.acceptsBatches(batches)) return false;
     worker.accept(taken, end, batches);
     place.position = end;
     return end < records.length;
   }
 
   ready(): boolean {
-    return !this.#closed && this.hindrances().size === 0;
+    return !this.#closed && this.blockers().size === 0;
   }
 
-  hindrances(): ReadonlyMap<string, string> {
-    return hindrancesOf(this.#assignments.map(({ guarded }) => guarded));
+  blockers(): ReadonlyMap<string, string> {
+    return blockersOf(this.#assignments.map(({ guarded }) => guarded));
   }
 
   lag(): ReadonlyMap<string, number> {

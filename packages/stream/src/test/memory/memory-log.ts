@@ -1,5 +1,5 @@
 import type { LogMark } from '../../partitions/log-mark.ts';
-import type { PublishedRecord, RecordPlace, StreamRecord } from '../../ports.ts';
+import type { PublishedRecord, RecordMetadata, StreamRecord } from '../../ports.ts';
 
 const PARTITIONS = 6;
 
@@ -37,7 +37,7 @@ export class MemoryTopics {
     if (options.recordBytesMax !== undefined) this.#recordBytesMax.set(topic, options.recordBytesMax);
   }
 
-  takes({ topic, key, value }: PublishedRecord): boolean {
+  accepts({ topic, key, value }: PublishedRecord): boolean {
     return (key?.length ?? 0) + (value?.length ?? 0) <= (this.#recordBytesMax.get(topic) ?? Number.POSITIVE_INFINITY);
   }
 
@@ -48,7 +48,7 @@ export class MemoryTopics {
     return found;
   }
 
-  append(record: Omit<StreamRecord, 'offset' | 'timestampMs'>): RecordPlace {
+  append(record: Omit<StreamRecord, 'offset' | 'timestampMs'>): RecordMetadata {
     const partition = this.partitionsOf(record.topic)[record.partition]!;
     const offset = partition.length;
     const appendedAtMs = Date.now();
@@ -92,7 +92,7 @@ export class MemoryTopics {
   }
 
   /** Deletes a topic and creates it again: offsets and epochs restart. */
-  remake(topic: string): void {
+  recreate(topic: string): void {
     this.#ids.set(topic, ++this.#remakes);
     for (const [partition, records] of this.partitionsOf(topic).entries()) {
       records.splice(0);

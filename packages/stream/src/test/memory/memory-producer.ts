@@ -1,5 +1,5 @@
 import { toPartition } from '../../murmur2.ts';
-import type { OutgoingRecord, Producer, PublishedRecord, RecordPlace } from '../../ports.ts';
+import type { OutgoingRecord, Producer, PublishedRecord, RecordMetadata } from '../../ports.ts';
 import type { MemoryTopics } from './memory-log.ts';
 
 /** A producer into a memory log; it acknowledges in the next turn of the loop. */
@@ -27,14 +27,14 @@ export class MemoryProducer implements Producer {
     this.#store(records, done);
   }
 
-  sendPlaced(record: PublishedRecord): Promise<RecordPlace> {
+  sendForOffset(record: PublishedRecord): Promise<RecordMetadata> {
     return new Promise((resolve, reject) => {
       const places = this.#store([record], (fault) => (fault === null ? resolve(places[0]!) : reject(fault)));
     });
   }
 
   /** @returns places of the records; empty when they fail */
-  #store(records: readonly PublishedRecord[], done: (fault: Error | null) => void): RecordPlace[] {
+  #store(records: readonly PublishedRecord[], done: (fault: Error | null) => void): RecordMetadata[] {
     const bytes = records.reduce((sum, { key, value }) => sum + (key?.length ?? 0) + (value?.length ?? 0), 0);
     const fault = this.#faultOf(records);
     this.#held += bytes;
@@ -49,11 +49,12 @@ export class MemoryProducer implements Producer {
 
   #faultOf(records: readonly PublishedRecord[]): Error | undefined {
     if (this.#closed) return new Error('the producer is closed');
-    if (!records.every((record) => this.#topics.takes(record))) return new Error('a record is too large for its topic');
+    if (!records.every((record) => this.#topics.accepts(record)))
+      return new Error('a record is too large for its topic');
     return this.#faults.shift();
   }
 
-  #append({ topic, key, value, headers = {}, ...given }: PublishedRecord): RecordPlace {
+  #append({ topic, key, value, headers = {}, ...given }: PublishedRecord): RecordMetadata {
     const count = this.#topics.partitionsOf(topic).length;
     const partition = given.partition ?? (key === null ? this.#turn % count : toPartition(key, count));
     // Copies, because a caller may reuse its buffers after the acknowledgement.

@@ -56,11 +56,11 @@ it('counts each record once, by its outcome and reason', async () => {
   await consumer.close();
   const lines = (await metrics.text()).split('\n').filter((line) => line.startsWith('stream_'));
   const counted = (outcome: string, reason: string, count: number) =>
-    `stream_records_total{topic="counted",outcome="${outcome}",reason="${reason}",service="test"} ${count}`;
+    `playline_stream_records_total{topic="counted",outcome="${outcome}",reason="${reason}",service="test"} ${count}`;
   expect(lines).toContain(counted('ok', '', 2));
   expect(lines).toContain(counted('drop', 'unwanted', 1));
   expect(lines).toContain(counted('deadLetter', 'refused', 1));
   expect(lines).toContain(counted('deadLetter', 'TypeError', 1));
-  expect(lines).toContain('stream_retries_total{topic="counted",step="write",service="test"} 2');
-  expect(lines).toContain('stream_blocks_total{topic="counted",result="written",service="test"} 1');
+  expect(lines).toContain('playline_stream_retries_total{topic="counted",step="write",service="test"} 2');
+  expect(lines).toContain('playline_stream_blocks_total{topic="counted",result="written",service="test"} 1');
 });

@@ -2,7 +2,7 @@ import { setImmediate as turn } from 'node:timers/promises';
 import { until } from '@playline/testkit';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { send } from '../producer-contract.ts';
-import { createTokenSink, type Fate, TokenStore } from '../token-store.ts';
+import { createTokenSink, type InsertOutcome, TokenStore } from '../token-store.ts';
 import { createMemoryLog } from './index.ts';
 
 const TOPIC = 'topic';
@@ -21,7 +21,7 @@ describe('a block whose owner died while its insert was on its way', () => {
       await send(producer, [{ topic: TOPIC, key: null, value: Buffer.from(`record ${i}`) }]);
     }
     const store = new TokenStore();
-    const late = Promise.withResolvers<Fate>();
+    const late = Promise.withResolvers<InsertOutcome>();
     let inserts = 0;
     store.onInsert = () => (inserts++ === 0 ? late.promise : 'stored');
     const open = () => log.openBlockConsumer({ topics: [TOPIC], sink: createTokenSink(store), limits });

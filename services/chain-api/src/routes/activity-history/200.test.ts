@@ -129,7 +129,7 @@ describe('200', () => {
     await api.history();
     away = true;
     expect(idsOf(await api.history())).toEqual([known.id]);
-    expect(await api.metrics()).toContain('chain_api_old_horizon_total{service="chain-api"} 1');
+    expect(await api.metrics()).toContain('playline_chain_api_stale_horizon_pages_total{service="chain-api"} 1');
   });
 
   it('is an empty page before the first watermark, and its cursor leads to everything later', async () => {

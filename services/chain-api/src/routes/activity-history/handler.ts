@@ -2,11 +2,11 @@ import {
   type ActivityFilters,
   type ActivityPage,
   type ChainStore,
-  type CursorPlace,
+  type CursorPosition,
   type CursorScope,
   type Cursors,
   MICROSECONDS_MAX,
-  type PageQuestion,
+  type PageQuery,
   START_GAP,
   toHorizon,
   toPageBody,
@@ -33,12 +33,12 @@ export interface HistoryParts {
   deadlineMs: number;
 }
 
-type Asked = Omit<PageQuestion, 'horizon'>;
+type RequestedPage = Omit<PageQuery, 'horizon'>;
 
 /** Builds GET activity-history: a page of changes, in the order of `updated_at`. */
 export function createHistoryRead({ store, cursors, horizonOf, deadlineMs }: HistoryParts): ChainRead {
-  const company = createCompany();
-  const horizonAt = async (question: Asked, chain: Chain, hasCompany: boolean): Promise<number> => {
+  const company = createReaderCount();
+  const horizonAt = async (question: RequestedPage, chain: Chain, hasCompany: boolean): Promise<number> => {
     // A cursor is signed, so the feed was complete up to its place when it was issued, and still is. This process may
     // know a lower watermark or none. Using only that one would silently leave out rows before the cursor.
     const known = await horizonOf(chain.partition, hasCompany);
@@ -47,7 +47,7 @@ export function createHistoryRead({ store, cursors, horizonOf, deadlineMs }: His
       throw new Error(`nobody has said yet how far partition ${chain.partition} is known`);
     return Math.max(known ?? 0, toHorizon(question.gap.updatedAt));
   };
-  const readPage = async (question: Asked, chain: Chain): Promise<ActivityPage> => {
+  const readPage = async (question: RequestedPage, chain: Chain): Promise<ActivityPage> => {
     const hasCompany = company.isThere();
     const horizon = await horizonAt(question, chain, hasCompany);
     const page = await store.readPage({ ...question, horizon });
@@ -67,7 +67,7 @@ export function createHistoryRead({ store, cursors, horizonOf, deadlineMs }: His
       const query = parseHistoryQuery(exchange.request.url ?? '', (text, filters) => {
         scope = { chain: chain.name, filters };
         const cursor = cursors.decode(text, scope);
-        return cursor.ok ? cursor.place : null;
+        return cursor.ok ? cursor.position : null;
       });
       company.came();
       const reading = readPage({ ...query, chain: chain.name }, chain).finally(company.left);
@@ -85,10 +85,10 @@ export function createHistoryRead({ store, cursors, horizonOf, deadlineMs }: His
 }
 
 /** Readers who share a statement get answers at once and ask again a moment later. In between they still count. */
-const COMPANY_LASTS_MS = 50;
+const CONCURRENT_FOR_MS = 50;
 
 /** Knows whether several pages are being read at the same time, or were a moment ago. */
-function createCompany() {
+function createReaderCount() {
   let underWay = 0;
   let lastAtMs = Number.NEGATIVE_INFINITY;
   return {
@@ -97,7 +97,7 @@ function createCompany() {
       if (underWay > 1) lastAtMs = performance.now();
     },
     left: (): void => void underWay--,
-    isThere: (): boolean => performance.now() - lastAtMs < COMPANY_LASTS_MS,
+    isThere: (): boolean => performance.now() - lastAtMs < CONCURRENT_FOR_MS,
   };
 }
 
@@ -114,15 +114,15 @@ function assertOfPartition({ rows }: ActivityPage, { name, partition }: Chain): 
 }
 
 /** The requested page of a chain's history. */
-export interface HistoryQuery extends CursorPlace {
+export interface HistoryQuery extends CursorPosition {
   readonly filters: ActivityFilters;
   readonly limit: number;
 }
 
 /** Finds the place of a cursor; null when its signature or its filters differ. */
-export type FindPlace = (text: string, filters: ActivityFilters) => CursorPlace | null;
+export type FindPosition = (text: string, filters: ActivityFilters) => CursorPosition | null;
 
-const FIRST_PAGE: CursorPlace = { direction: 'next', gap: START_GAP };
+const FIRST_PAGE: CursorPosition = { direction: 'next', gap: START_GAP };
 
 /** Both names bound `indexed_at`: contract, "Parameters of a history". */
 const FROM = ['from_updated_at', 'from_indexed_at'] as const;
@@ -150,7 +150,7 @@ const TYPE: Kind<ActivityType> = {
  * Reads the query of a request target. Unknown parameters are ignored.
  * @throws PublicError VALIDATION_ERROR with all faults
  */
-export function parseHistoryQuery(target: string, findPlace: FindPlace): HistoryQuery {
+export function parseHistoryQuery(target: string, findPlace: FindPosition): HistoryQuery {
   const parameters = createParameters(parseQuery(target));
   const filters = readFilters(parameters);
   const areFiltersRight = parameters.faults.length === 0;
@@ -170,7 +170,7 @@ function readFilters({ read, readEither }: Parameters): ActivityFilters {
   };
 }
 
-function cursorOf(filters: ActivityFilters, findPlace: FindPlace): Kind<CursorPlace> {
+function cursorOf(filters: ActivityFilters, findPlace: FindPosition): Kind<CursorPosition> {
   return {
     expected: 'a cursor of a page of this chain with the same filters, as it was returned',
     parse: (text) => findPlace(text, filters),

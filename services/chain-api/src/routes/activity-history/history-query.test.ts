@@ -3,12 +3,12 @@ import { toTimestamp } from '@playline/contracts';
 import { codePoint } from '@playline/testkit/code-point';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { type FindPlace, parseHistoryQuery } from './handler.ts';
+import { type FindPosition, parseHistoryQuery } from './handler.ts';
 
 const ADDRESS = '0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed';
 const NOON = '2026-11-22T12:00:00.000000Z';
 const NOON_US = Date.UTC(2026, 10, 22, 12) * 1000;
-const none: FindPlace = () => null;
+const none: FindPosition = () => null;
 const parse = (query: string, findPlace = none) =>
   parseHistoryQuery(`/v1/chains/c/activity-history?${query}`, findPlace);
 
@@ -132,7 +132,7 @@ describe('the query of a history', () => {
 
   it('uses the place of a cursor, which is looked up with the query’s filters', () => {
     const start = { direction: 'previous', gap: { side: 'before', updatedAt: 7, id: START_GAP.id } } as const;
-    const findPlace: FindPlace = (text, filters) => (text === 'mine' && filters.type === 'mint' ? start : null);
+    const findPlace: FindPosition = (text, filters) => (text === 'mine' && filters.type === 'mint' ? start : null);
     expect(parse('page_cursor=mine&activity_type=mint', findPlace)).toMatchObject(start);
     expect(refusedBy('page_cursor=mine', findPlace)).toEqual(['page_cursor']);
   });

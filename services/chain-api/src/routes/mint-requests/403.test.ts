@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest';
-import { ELSEWHERE, order, THEIRS } from '../../test/minting-world.ts';
+import { ELSEWHERE, OTHER_PROJECT, order } from '../../test/minting-world.ts';
 import { expectEnvelope, openChainApi } from '../../test/open-chain-api.ts';
 
 describe('403', () => {
   it.each([
-    ['another project', THEIRS],
+    ['another project', OTHER_PROJECT],
     ['another environment of the project', ELSEWHERE],
   ])('answers for a collection of %s, and takes nothing', async (_whose, contract) => {
     const api = await openChainApi();

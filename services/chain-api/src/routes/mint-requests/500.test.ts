@@ -25,7 +25,7 @@ describe('500', () => {
     api.minting.broker = 'well';
     const other = { body: { assets: [asset('a', { token_id: '9' })] } };
     expect((await api.call(MINTS, other)).status).toBe(500);
-    api.minting.isLogKnown = true;
+    api.minting.isLogApplied = true;
     expect((await api.call(MINTS, other)).status).toBe(500);
     expect(api.minting.requests).toEqual([]);
   });

@@ -9,7 +9,7 @@ import {
   type MintClaims,
   type MintCollection,
   type MintCursors,
-  type MintPageQuestion,
+  type MintPageQuery,
   type MintReader,
   type MintScope,
   type MintState,
@@ -89,7 +89,7 @@ export function createListMintRequests(parts: ListMintRequestsParts): Collection
       const asked = parseListQuery(exchange.request.url ?? '', collection, cursors);
       const askedAtMs = Date.now();
       // Requests of a project that had the collection before are not shown to this one.
-      const question: MintPageQuestion = { ...asked, owner: record, horizon: askedAtMs - settleMs };
+      const question: MintPageQuery = { ...asked, owner: record, horizon: askedAtMs - settleMs };
       const { states, previous, next } = await settleWithin(deadlineMs, reader.readPage(question));
       const scope = { collection, status: question.status };
       const page = {
@@ -107,7 +107,7 @@ function parseListQuery(
   target: string,
   collection: MintCollection,
   cursors: MintCursors,
-): Omit<MintPageQuestion, 'owner' | 'horizon'> {
+): Omit<MintPageQuery, 'owner' | 'horizon'> {
   const parameters = createParameters(parseQuery(target));
   const status = parameters.read('status', STATUS);
   const isScopeRight = parameters.faults.length === 0;

@@ -16,7 +16,7 @@ describe('429', () => {
     expect(answer.headers.get('ratelimit')).toBe('"calls";r=0;t=300');
     await expectEnvelope(answer, 'TOO_MANY_REQUESTS_ERROR');
     expect((await from('192.0.2.2')).status).toBe(200);
-    expect(await api.metrics()).toContain('chain_api_rate_limited_total{limit="calls",service="chain-api"} 1');
+    expect(await api.metrics()).toContain('playline_chain_api_rate_limited_total{limit="calls",service="chain-api"} 1');
   });
 
   it('comes before faults of the key, the chain and the address', async () => {

@@ -82,7 +82,7 @@ export function createMessagesExamples(context: ExampleContext): Example[] {
       name,
       title,
       request: post([{ ...track, ...message }]),
-      answer: judged(0, 1, [{ messageId: message.messageId ?? IDS.refused, errors: [error] }]),
+      answer: validated(0, 1, [{ messageId: message.messageId ?? IDS.refused, errors: [error] }]),
     }),
   );
   const duplicate = 'messageId occurs more than once in the batch';
@@ -93,7 +93,7 @@ export function createMessagesExamples(context: ExampleContext): Example[] {
       name: 'duplicate-message-id',
       title: 'Two messages with one id',
       request: post([track, { ...track, eventName: 'level_start' }]),
-      answer: judged(0, 2, [
+      answer: validated(0, 2, [
         {
           messageId: IDS.refused,
           errors: [{ field: 'messageId', code: 'DUPLICATE_MESSAGE_ID', message: duplicate }],
@@ -106,7 +106,7 @@ export function createMessagesExamples(context: ExampleContext): Example[] {
   ];
 }
 
-function judged(accepted: number, rejected: number, rejections: readonly unknown[]): ExampleAnswer {
+function validated(accepted: number, rejected: number, rejections: readonly unknown[]): ExampleAnswer {
   return success(accepted > 0 ? 200 : 400, { success: accepted > 0, accepted, rejected, rejections });
 }
 
@@ -138,13 +138,13 @@ function createTaken(track: Record<string, unknown>, post: Post): Example[] {
       name: 'track',
       title: 'One event of a game',
       request: post([{ ...track, messageId: IDS.track, context }]),
-      answer: judged(1, 0, []),
+      answer: validated(1, 0, []),
     },
     {
       name: 'identify-and-alias',
       title: 'A visitor signs in, and a second identity of the same person',
       request: post([identify, alias]),
-      answer: judged(2, 0, []),
+      answer: validated(2, 0, []),
     },
     {
       name: 'partly-rejected',
@@ -153,7 +153,7 @@ function createTaken(track: Record<string, unknown>, post: Post): Example[] {
         { ...track, messageId: IDS.partly },
         { type: 'identify', messageId: IDS.refused, eventTimestamp, anonymousId: ANONYMOUS_ID },
       ]),
-      answer: judged(1, 1, [
+      answer: validated(1, 1, [
         {
           messageId: IDS.refused,
           errors: [{ field: 'userId', code: 'MISSING_REQUIRED_FIELD', message: 'userId is required' }],

@@ -118,9 +118,9 @@ describe('202', () => {
           ...people,
           guards: {
             ...people.guards,
-            place: async (hold) => {
+            putHold: async (hold) => {
               steps.push('hold');
-              await people.guards.place(hold);
+              await people.guards.putHold(hold);
             },
           },
           graph: {
@@ -150,7 +150,7 @@ describe('202', () => {
     gateway.producer.sent[0]!.done(null);
     expect((await answer).status).toBe(202);
     const [request] = sentErasures(gateway.producer);
-    expect(await gateway.audience.people.guards.dropLapsed(Number.MAX_SAFE_INTEGER)).toBe(0);
+    expect(await gateway.audience.people.guards.dropLapsedHolds(Number.MAX_SAFE_INTEGER)).toBe(0);
     const held = gateway.audience.people.holdOf(ENVIRONMENT, keyOf(gateway, 'anonymous', 'visitor-1'));
     expect(held).toBe(request!.cutoffAt);
   });

@@ -32,7 +32,7 @@ describe('400', () => {
     expect(answer.status).toBe(400);
     await expectEnvelope(answer, 'VALIDATION_ERROR', details);
     expect(gateway.producer.sent).toEqual([]);
-    expect(await gateway.audience.people.guards.dropLapsed(Number.MAX_SAFE_INTEGER)).toBe(0);
+    expect(await gateway.audience.people.guards.dropLapsedHolds(Number.MAX_SAFE_INTEGER)).toBe(0);
   });
 
   it('takes 256 emoji', async () => {

@@ -16,8 +16,8 @@ describe('500', () => {
     await expectEnvelope(answer, 'INTERNAL_SERVER_ERROR');
     // The hold stays, because the request may be on the log all the same.
     expect(cutoffOf(gateway)).not.toBeNull();
-    expect(await gateway.audience.people.guards.dropLapsed(Date.now() + 59_000)).toBe(0);
-    expect(await gateway.audience.people.guards.dropLapsed(Date.now() + 60_000)).toBe(1);
+    expect(await gateway.audience.people.guards.dropLapsedHolds(Date.now() + 59_000)).toBe(0);
+    expect(await gateway.audience.people.guards.dropLapsedHolds(Date.now() + 60_000)).toBe(1);
     expect(cutoffOf(gateway)).toBeNull();
   });
 
@@ -25,25 +25,27 @@ describe('500', () => {
     const inner = await openGateway();
     const { people } = inner.audience;
     let confirmed = false;
-    const confirm: typeof people.guards.confirm = async (name) => {
-      confirmed = await people.guards.confirm(name);
+    const confirm: typeof people.guards.confirmHold = async (name) => {
+      confirmed = await people.guards.confirmHold(name);
       return confirmed;
     };
     const guards = { ...people.guards, confirm };
     const gateway = await openGateway({ PUBLISH_DEADLINE_MS: 100, audience: { people: { ...people, guards } } });
     gateway.producer.mode = 'hold';
     expect((await erase(gateway)).status).toBe(500);
-    expect(gateway.producer.placed).toEqual([{ attemptsMaxMs: 100 }]);
+    expect(gateway.producer.deliveries).toEqual([{ attemptsMaxMs: 100 }]);
     gateway.producer.sent[0]!.done(null);
     await until('the hold stands', () => confirmed);
-    expect(await people.guards.dropLapsed(Number.MAX_SAFE_INTEGER)).toBe(0);
+    expect(await people.guards.dropLapsedHolds(Number.MAX_SAFE_INTEGER)).toBe(0);
   });
 
   it('answers when the hold cannot be placed, and publishes nothing', async () => {
     const inner = await openGateway();
     const place = () => Promise.reject(new Error('ECONNREFUSED'));
     const { people } = inner.audience;
-    const gateway = await openGateway({ audience: { people: { ...people, guards: { ...people.guards, place } } } });
+    const gateway = await openGateway({
+      audience: { people: { ...people, guards: { ...people.guards, putHold: place } } },
+    });
     expect((await erase(gateway)).status).toBe(500);
     expect(gateway.producer.sent).toEqual([]);
   });

@@ -104,12 +104,14 @@ describe('200', () => {
     await post({ messages: [message()] });
     await post({ messages: [message(), {}] });
     const text = await metrics();
-    expect(text).toContain('gateway_messages_accepted_total{service="gateway"} 2');
-    expect(text).toContain('gateway_requests_total{status="200",service="gateway"} 2');
-    expect(text).toContain('gateway_batches_total{verdict="accepted",service="gateway"} 1');
-    expect(text).toContain('gateway_batches_total{verdict="rejections",service="gateway"} 1');
-    expect(text).toContain('gateway_rejections_total{code="MISSING_REQUIRED_FIELD",service="gateway"}');
-    expect(text).toContain('gateway_publish_seconds_count{service="gateway"} 2');
-    expect(text).toContain('gateway_bytes_in_flight{service="gateway"} 0');
+    expect(text).toContain('playline_gateway_messages_accepted_total{service="gateway"} 2');
+    expect(text).toMatch(
+      /playline_http_request_duration_seconds_count\{service="gateway",route="\/v1\/audience\/messages",method="POST",status="200"\} 2/,
+    );
+    expect(text).toContain('playline_gateway_batches_total{verdict="accepted",service="gateway"} 1');
+    expect(text).toContain('playline_gateway_batches_total{verdict="rejections",service="gateway"} 1');
+    expect(text).toContain('playline_gateway_rejections_total{code="MISSING_REQUIRED_FIELD",service="gateway"}');
+    expect(text).toContain('playline_gateway_publish_duration_seconds_count{service="gateway"} 2');
+    expect(text).toContain('playline_gateway_in_flight_bytes{service="gateway"} 0');
   });
 });

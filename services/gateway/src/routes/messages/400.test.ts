@@ -41,6 +41,6 @@ describe('400', () => {
     for (const body of ['', 'no json', Buffer.alloc(LIMIT + 1), '{"messages":[{}]}'])
       expect((await post(body)).status).toBe(400);
     expect((await post(gzipSync(Buffer.alloc(LIMIT + 1)), { 'content-encoding': 'gzip' })).status).toBe(400);
-    expect(await metrics()).toContain('gateway_bytes_in_flight{service="gateway"} 0');
+    expect(await metrics()).toContain('playline_gateway_in_flight_bytes{service="gateway"} 0');
   });
 });

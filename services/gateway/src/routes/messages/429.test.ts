@@ -170,7 +170,7 @@ describe('429 under the limit of a key', () => {
     const { post, metrics } = await openGateway(small);
     await post(batch(100));
     await post(batch(1));
-    expect(await metrics()).toContain('gateway_rate_limited_total{limit="messages",service="gateway"} 1');
+    expect(await metrics()).toContain('playline_gateway_rate_limited_total{limit="messages",service="gateway"} 1');
   });
 });
 
@@ -232,7 +232,9 @@ describe('429 for keys that fail', () => {
     expect(answer.headers.get('ratelimit')).toMatch(/^"failed-keys";r=0;t=\d+$/);
     await expectEnvelope(answer, 'TOO_MANY_REQUESTS_ERROR');
     expect((await gateway.post(batch(1))).status).toBe(200);
-    expect(await gateway.metrics()).toContain('gateway_rate_limited_total{limit="failed-keys",service="gateway"} 1');
+    expect(await gateway.metrics()).toContain(
+      'playline_gateway_rate_limited_total{limit="failed-keys",service="gateway"} 1',
+    );
   });
 
   it('tells addresses apart by the header fields of trusted proxies only', async () => {
@@ -308,7 +310,8 @@ describe('a key whose bodies come slowly', () => {
       { store: gateway.store, prefix: 'svcapik' },
       { projectId: 'other', environmentId: 'other', environment: 'production', kind: 'publishable' },
     );
-    const held = async () => Number(/gateway_bytes_in_flight\{[^}]*\} (\d+)/.exec(await gateway.metrics())?.[1]);
+    const held = async () =>
+      Number(/playline_gateway_in_flight_bytes\{[^}]*\} (\d+)/.exec(await gateway.metrics())?.[1]);
     for (let caller = 0; caller < 6; caller++) sendPart(gateway.port, gateway.key, MIB - 100);
     await until('the memory is full', async () => (await held()) > 3.9 * MIB);
     const answers: number[] = [];
@@ -325,7 +328,7 @@ describe('a key whose bodies come slowly', () => {
           { projectId, environmentId, environment: 'production', kind: 'publishable' },
         )
       ).key;
-    const held = async () => Number(/gateway_bytes_in_flight\{[^}]*\} (\d+)/.exec(await metrics())?.[1]);
+    const held = async () => Number(/playline_gateway_in_flight_bytes\{[^}]*\} (\d+)/.exec(await metrics())?.[1]);
     const slow = await Promise.all([1, 2, 3, 4, 5].map((number) => keyOf('slow', `slow-${number}`)));
     for (const key of slow) sendPart(port, key, 19 * KIB, 20 * KIB);
     await until('the memory is full', async () => (await held()) === 95 * KIB);
@@ -340,7 +343,7 @@ describe('a key whose bodies come slowly', () => {
 
   it('is charged for what has arrived when the caller hangs up', async () => {
     const { port, key, post, metrics } = await openGateway({ RATE_LIMIT_MESSAGES_PER_S: 1, RATE_LIMIT_BURST: 1000 });
-    const held = async () => Number(/gateway_bytes_in_flight\{[^}]*\} (\d+)/.exec(await metrics())?.[1]);
+    const held = async () => Number(/playline_gateway_in_flight_bytes\{[^}]*\} (\d+)/.exec(await metrics())?.[1]);
     const socket = sendPart(port, key, 100 * KIB);
     await until('the part has arrived', async () => (await held()) === 100 * KIB);
     socket.destroy();

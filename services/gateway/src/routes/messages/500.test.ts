@@ -22,10 +22,10 @@ describe('500', () => {
     const answer = await post({ messages: [message()] });
     expect(answer.status).toBe(500);
     await expectEnvelope(answer, 'INTERNAL_SERVER_ERROR');
-    expect(await metrics()).not.toContain('gateway_bytes_in_flight{service="gateway"} 0');
+    expect(await metrics()).not.toContain('playline_gateway_in_flight_bytes{service="gateway"} 0');
     producer.sent[0]?.done(null);
-    expect(await metrics()).toContain('gateway_bytes_in_flight{service="gateway"} 0');
-    expect(await metrics()).toContain('gateway_messages_accepted_total{service="gateway"} 0');
+    expect(await metrics()).toContain('playline_gateway_in_flight_bytes{service="gateway"} 0');
+    expect(await metrics()).toContain('playline_gateway_messages_accepted_total{service="gateway"} 0');
   });
 
   it('answers while the schema ids are not known, and 200 as soon as they are', async () => {

@@ -96,7 +96,7 @@ describe('a body', () => {
     const records = producer.sent.flatMap((send) => send.records);
     const pinned = new Set(records.flatMap(({ key, value }) => [value.buffer, ...(key === null ? [] : [key.buffer])]));
     expect([...pinned].reduce((sum, { byteLength }) => sum + byteLength, 0)).toBeLessThanOrEqual(LIMIT);
-    expect(await metrics()).toMatch(/gateway_bytes_in_flight{service="gateway"} [1-9][0-9]{3}\n/);
+    expect(await metrics()).toMatch(/playline_gateway_in_flight_bytes{service="gateway"} [1-9][0-9]{3}\n/);
     for (const { done } of producer.sent) done(null);
     for (const answer of await Promise.all(answers)) expect(answer.status).toBe(200);
   });

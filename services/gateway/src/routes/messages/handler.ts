@@ -4,13 +4,13 @@ import {
   frameRecord,
   type IdentityLinkRecord,
   identityLinkCodec,
-  judgeBatch,
   type RejectionCode,
   type RejectionRecord,
-  refuseJson,
   SURFACES,
   type TimeWindow,
   TOPICS,
+  toJsonError,
+  validateBatch,
 } from '@playline/contracts';
 import { PublicError } from '@playline/errors';
 import {
@@ -24,7 +24,7 @@ import {
 } from '@playline/http';
 import { toLinkFact, type Utf8IdentityKeyer } from '@playline/people';
 import type { OutgoingRecord } from '@playline/stream';
-import { ALL_REJECTED, type Authorise, type CountUse, countEnd } from '../../authorise.ts';
+import { ALL_REJECTED, type Authorise, type CountUse, countFailedRequest } from '../../authorise.ts';
 import type { GatewayMetrics } from '../../metrics.ts';
 import { bytesOf, type Publish } from '../../publish.ts';
 import { type Allowance, type LimitMessages, unitsOf } from '../../rate-limits/message-limit.ts';
@@ -34,8 +34,8 @@ import {
   type KeyOfBytes,
   type RecordEnvelope,
 } from '../../record/encode-batch.ts';
-import { type BatchRejections, type PublishRejections, roomOnLog } from '../../rejections.ts';
-import { BODY_FAULT, createScanner, judgeScanned, type Rejected, type RejectionEntry } from '../../scan/batch.ts';
+import { type BatchRejections, type PublishRejections, rejectionLogBytesMax } from '../../rejections.ts';
+import { BODY_FAULT, createScanner, type Rejected, type RejectionEntry, validateScanned } from '../../scan/batch.ts';
 import { FIELD, type Field, ROW_SHIFT, type ScannedBatch, textOf, UUID_BYTES } from '../../scan/ranges.ts';
 import type { SchemaIds } from '../../schema-ids.ts';
 
@@ -91,9 +91,9 @@ export function createMessagesRoute(parts: MessagesRouteParts): Route {
         countServed(parts.usage, key, { batch, traceId: exchange.traceId });
         // After the answer, so that no caller waits. A batch answered with 500 comes again and is published then.
         if (batch.rejected > 0)
-          parts.publishRejections(batch.rejections, roomOnLog(exchange.request, bodyBytes, outgoing));
+          parts.publishRejections(batch.rejections, rejectionLogBytesMax(exchange.request, bodyBytes, outgoing));
       } catch (error) {
-        countEnd(parts.usage, key, { exchange, error });
+        countFailedRequest(parts.usage, key, { exchange, error });
         throw error;
       }
     },
@@ -117,7 +117,7 @@ interface Reception {
  * The least that a body costs. It is charged before the body is read, so that requests that arrive together are counted
  * one by one.
  */
-const LET_IN_UNITS = 1;
+const ADMISSION_UNITS = 1;
 
 /**
  * Builds the step from body to records. When it fails, its bytes are released, since nothing is published yet. What has
@@ -127,7 +127,7 @@ const LET_IN_UNITS = 1;
 function createReceive(parts: MessagesRouteParts) {
   const readMessages = createMessagesReader(parts);
   return async (exchange: Exchange, environmentId: string, { plan, reservation, allowance }: Reception) => {
-    allowance.charge(LET_IN_UNITS);
+    allowance.charge(ADMISSION_UNITS);
     let received = 0;
     let bytes = 0;
     const onBytes = (soFar: number) => {
@@ -149,7 +149,7 @@ function createReceive(parts: MessagesRouteParts) {
       if (stillAuthorised instanceof Promise) await stillAuthorised;
       chargeRest(allowance, unitsOf(messages.batch.accepted + messages.batch.rejected, bytes));
       if (messages.outgoing.length === 0) reservation.release();
-      else reservation.settle(bytesOf(messages.outgoing));
+      else reservation.resize(bytesOf(messages.outgoing));
       return messages;
     } catch (error) {
       reservation.release();
@@ -161,7 +161,7 @@ function createReceive(parts: MessagesRouteParts) {
 
 /** @param units total cost of the request */
 function chargeRest(allowance: Allowance, units: number): void {
-  if (units !== LET_IN_UNITS) allowance.charge(units - LET_IN_UNITS);
+  if (units !== ADMISSION_UNITS) allowance.charge(units - ADMISSION_UNITS);
 }
 
 /** Builds the reader of whole bodies. It returns the records of accepted messages, and the rejections. */
@@ -281,7 +281,7 @@ export function createBatchReader(libraries: ReadonlySet<string>): BatchReader {
     const count = scanner.scan(body, window);
     if (count < 0) throw toError(count, body);
     const { state } = scanner;
-    const { rejected, entries } = judgeScanned(state);
+    const { rejected, entries } = validateScanned(state);
     return {
       records: encodeBatch(state.batch, envelope, keyOf),
       links: linksOf(state.batch, envelope),
@@ -349,7 +349,7 @@ const VERSION = /^\d{1,6}(\.\d{1,6}){0,3}$/;
 const QUOTE = 0x22;
 
 /** Fields of each record besides the error. */
-interface Told extends Pick<RecordEnvelope, 'environmentId' | 'receivedAt' | 'traceId'> {
+interface RejectionContext extends Pick<RecordEnvelope, 'environmentId' | 'receivedAt' | 'traceId'> {
   /** Client libraries to record by name; all others are recorded as `other`. */
   readonly libraries: ReadonlySet<string>;
 }
@@ -361,7 +361,7 @@ interface Told extends Pick<RecordEnvelope, 'environmentId' | 'receivedAt' | 'tr
 function toBatchRejections(
   rejected: readonly Rejected[],
   batch: ScannedBatch,
-  { environmentId, receivedAt, traceId, libraries }: Told,
+  { environmentId, receivedAt, traceId, libraries }: RejectionContext,
 ): BatchRejections {
   const records: RejectionRecord[] = [];
   const recordsMax = Math.min(BATCH_ERRORS_MAX, ERRORS_ALWAYS + Math.floor(batch.body.length / BYTES_PER_ERROR));
@@ -407,9 +407,9 @@ const NO_RULES = { window: { fromMs: 0, toMs: 0 }, sources: [] };
 
 function toError(fault: number, body: Buffer): PublicError {
   if (fault !== BODY_FAULT.notJson) {
-    const verdict = judgeBatch(FAULTY_DOCUMENTS[fault], NO_RULES);
+    const verdict = validateBatch(FAULTY_DOCUMENTS[fault], NO_RULES);
     if (verdict.kind === 'fault')
       return new PublicError('VALIDATION_ERROR', { message: verdict.message, details: verdict.details });
   }
-  return new PublicError('VALIDATION_ERROR', refuseJson(body));
+  return new PublicError('VALIDATION_ERROR', toJsonError(body));
 }

@@ -69,11 +69,11 @@ describe('what is recorded about rejected messages', () => {
       expect((await post({ ...mixed, messages: [message(), ...mixed.messages.slice(1)] })).status).toBe(200);
     }
     const text = await metrics();
-    const held = Number(/gateway_rejections_bytes_held\S* (\d+)/.exec(text)?.[1]);
+    const held = Number(/playline_gateway_rejections_waiting_bytes\S* (\d+)/.exec(text)?.[1]);
     expect(held).toBeGreaterThan(0);
     expect(held).toBeLessThanOrEqual(1024 * 1024);
-    expect(text).toMatch(/gateway_rejections_dropped_total\{reason="budget",service="gateway"\} [1-9]/);
-    expect(text).toMatch(/gateway_rejections_dropped_total\{reason="batch",service="gateway"\} [1-9]/);
+    expect(text).toMatch(/playline_gateway_rejections_dropped_total\{reason="budget",service="gateway"\} [1-9]/);
+    expect(text).toMatch(/playline_gateway_rejections_dropped_total\{reason="batch",service="gateway"\} [1-9]/);
   });
 
   it('changes no answer when its producer throws', async () => {
@@ -82,7 +82,9 @@ describe('what is recorded about rejected messages', () => {
       throw new Error('closed');
     };
     expect((await post({ messages: [message(), {}] })).status).toBe(200);
-    expect(await metrics()).toMatch(/gateway_rejections_dropped_total\{reason="fault",service="gateway"\} [1-9]/);
+    expect(await metrics()).toMatch(
+      /playline_gateway_rejections_dropped_total\{reason="fault",service="gateway"\} [1-9]/,
+    );
   });
 
   it('is the errors of messages with one id, each with its own client', () => {

@@ -57,11 +57,13 @@ describe('204', () => {
       identityKey,
       status: 'none',
       receivedAt: Date.now(),
-      place,
+      position: place,
     });
     expect((await putConsent(gateway, wanted())).status).toBe(204);
     expect(await (await getConsent(gateway)).json()).toEqual({ status: 'none' });
-    expect(await gateway.metrics()).toContain('gateway_consents_total{outcome="superseded",service="gateway"} 1');
+    expect(await gateway.metrics()).toContain(
+      'playline_gateway_consents_total{outcome="superseded",service="gateway"} 1',
+    );
   });
 
   it('answers a change up to the cut-off of an erasure, which the store does not keep', async () => {
@@ -93,6 +95,6 @@ describe('204', () => {
   it('frees the room of the body', async () => {
     const gateway = await openGateway();
     await putConsent(gateway, wanted());
-    expect(await gateway.metrics()).toContain('gateway_bytes_in_flight{service="gateway"} 0');
+    expect(await gateway.metrics()).toContain('playline_gateway_in_flight_bytes{service="gateway"} 0');
   });
 });

@@ -103,6 +103,6 @@ describe('400', () => {
     const answer = await putConsent(gateway, body, headers as Record<string, string>);
     expect(answer.status).toBe(400);
     await expectEnvelope(answer, 'VALIDATION_ERROR', details);
-    expect(await gateway.metrics()).toContain('gateway_bytes_in_flight{service="gateway"} 0');
+    expect(await gateway.metrics()).toContain('playline_gateway_in_flight_bytes{service="gateway"} 0');
   });
 });

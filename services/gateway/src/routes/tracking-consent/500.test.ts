@@ -14,24 +14,24 @@ describe('500', () => {
     expect(gateway.logLines.join()).toContain('NOT_ENOUGH_REPLICAS');
     expect(gateway.logLines.join()).not.toContain('visitor-1');
     expect(await (await getConsent(gateway)).json()).toEqual({ status: 'not_set' });
-    expect(await gateway.metrics()).toContain('gateway_bytes_in_flight{service="gateway"} 0');
+    expect(await gateway.metrics()).toContain('playline_gateway_in_flight_bytes{service="gateway"} 0');
   });
 
   it('is the answer to a change for which no attempt begins afterwards, so that it does not overtake a later one', async () => {
     const gateway = await openGateway({ PUBLISH_DEADLINE_MS: 100 });
     gateway.producer.mode = 'hold';
     expect((await putConsent(gateway, wanted())).status).toBe(500);
-    expect(gateway.producer.placed).toEqual([{ attemptsMaxMs: 100 }]);
+    expect(gateway.producer.deliveries).toEqual([{ attemptsMaxMs: 100 }]);
   });
 
   it('answers at the deadline; a change that reaches the log later is in the store all the same', async () => {
     const gateway = await openGateway({ PUBLISH_DEADLINE_MS: 100 });
     gateway.producer.mode = 'hold';
     expect((await putConsent(gateway, wanted())).status).toBe(500);
-    expect(await gateway.metrics()).not.toContain('gateway_bytes_in_flight{service="gateway"} 0');
+    expect(await gateway.metrics()).not.toContain('playline_gateway_in_flight_bytes{service="gateway"} 0');
     gateway.producer.sent[0]!.done(null);
     await until('the change is in the store', async () => (await (await getConsent(gateway)).text()).includes('full'));
-    expect(await gateway.metrics()).toContain('gateway_bytes_in_flight{service="gateway"} 0');
+    expect(await gateway.metrics()).toContain('playline_gateway_in_flight_bytes{service="gateway"} 0');
   });
 
   it('answers while the store is away, and the same change sent again is accepted', async () => {

@@ -1,5 +1,5 @@
 import type { Random } from '@playline/testkit/random';
-import { ODD_PLACES, ODD_VALUES, oddMessage } from './odd-values.ts';
+import { ODD_LOCATIONS, ODD_VALUES, oddMessage } from './odd-values.ts';
 import { SAMPLE_KINDS, sampleMessage } from './sample-messages.ts';
 
 /** Texts to insert at wrong places: grammar, known keys with odd values, repeated keys, escapes, spaces, length. */
@@ -155,7 +155,7 @@ export function damagedBody(random: Random, nowMs: number): Buffer {
   for (let times = below(4); times > 1; times--) {
     const at = below(messages.length);
     const value = ODD_VALUES[below(ODD_VALUES.length)];
-    messages[at] = oddMessage(messages[at]!, ODD_PLACES[below(ODD_PLACES.length)]!, value);
+    messages[at] = oddMessage(messages[at]!, ODD_LOCATIONS[below(ODD_LOCATIONS.length)]!, value);
   }
   if (below(4) === 0) {
     for (let times = 1 + below(3); times > 0; times--) {

@@ -1,13 +1,13 @@
 import { pathToFileURL } from 'node:url';
 import { parseArgs } from 'node:util';
-import { EVENT_AGE_MAX_MS, EVENT_AHEAD_MAX_MS, judgeBatch, type TimeWindow } from '@playline/contracts';
+import { EVENT_AGE_MAX_MS, EVENT_AHEAD_MAX_MS, type TimeWindow, validateBatch } from '@playline/contracts';
 import { createRandom } from '@playline/testkit/random';
 import type { EncodedRecord } from '../../record/encode-batch.ts';
 import { createBatchEncoder } from '../../record/encode-batch.ts';
 import { encodeByCodec, type KeyOf } from '../../test/expected-records.ts';
-import { BODY_FAULT, createScanner, judgeScanned } from '../batch.ts';
+import { BODY_FAULT, createScanner, validateScanned } from '../batch.ts';
 import type { Fault } from '../explain.ts';
-import { SOUND } from '../ranges.ts';
+import { VALID } from '../ranges.ts';
 import { type ReadDocument, readDocument, toReadableJson } from './document.ts';
 import { damagedBody } from './fuzz-bodies.ts';
 
@@ -54,7 +54,7 @@ function isSame(left: readonly EncodedRecord[], right: readonly EncodedRecord[])
 }
 
 /** The contract's verdict on a body. */
-interface Judged {
+interface Validated {
   /** Error text when the whole body is refused; else null. */
   fault: string | null;
   records: EncodedRecord[];
@@ -64,9 +64,9 @@ interface Judged {
 
 const REFUSED = { records: [], rejections: [], rejected: [] };
 
-function judgeByContract(read: ReadDocument, window: TimeWindow): Judged {
+function validateByContract(read: ReadDocument, window: TimeWindow): Validated {
   if (!read.ok) return { fault: 'not JSON', ...REFUSED };
-  const verdict = judgeBatch(read.document, { window, sources: read.sources });
+  const verdict = validateBatch(read.document, { window, sources: read.sources });
   if (verdict.kind === 'fault') return { fault: verdict.message, ...REFUSED };
   const messages = verdict.accepted.map(({ index, message }) => {
     const { propertiesText, traitsText } = read.sources[index]!;
@@ -82,7 +82,7 @@ function judgeByContract(read: ReadDocument, window: TimeWindow): Judged {
 }
 
 /** The contract's error texts for a body that is refused as a whole. */
-const FAULT_WORDS: Readonly<Record<number, string>> = {
+const FAULT_MESSAGES: Readonly<Record<number, string>> = {
   [BODY_FAULT.notJson]: 'not JSON',
   [BODY_FAULT.notAnObject]: 'the body must be a JSON object',
   [BODY_FAULT.noMessages]: 'messages must be an array of messages',
@@ -92,10 +92,10 @@ const FAULT_WORDS: Readonly<Record<number, string>> = {
 
 const errorsOf = (faults: readonly Fault[]) => faults.map(({ error }) => error);
 
-function judgeByScan(body: Buffer, window: TimeWindow): Judged {
+function validateByScan(body: Buffer, window: TimeWindow): Validated {
   const count = scanner.scan(body, window);
-  if (count < 0) return { fault: FAULT_WORDS[count] ?? String(count), ...REFUSED };
-  const { rejected, entries } = judgeScanned(scanner.state);
+  if (count < 0) return { fault: FAULT_MESSAGES[count] ?? String(count), ...REFUSED };
+  const { rejected, entries } = validateScanned(scanner.state);
   return {
     fault: null,
     records: encodeBatch(scanner.state.batch, ENVELOPE, (kind, id) => legibleKeyOf(kind, Buffer.from(id).toString())),
@@ -142,8 +142,8 @@ export function compare(body: Buffer, window: TimeWindow): Agreement {
   const read = readDocument(body);
   const sourceFault = findSourceFault(read);
   if (sourceFault !== null) throw new Error(`${sourceFault}: ${body.toString()}`);
-  const expected = judgeByContract(read, window);
-  const found = judgeByScan(body, window);
+  const expected = validateByContract(read, window);
+  const found = validateByScan(body, window);
   for (const part of ['fault', 'rejected', 'rejections'] as const) {
     const [ours, theirs] = [JSON.stringify(found[part]), JSON.stringify(expected[part])];
     if (ours !== theirs) throw new Error(`${part}: ${ours}, by the contract ${theirs}: ${body.toString()}`);
@@ -151,7 +151,7 @@ export function compare(body: Buffer, window: TimeWindow): Agreement {
   if (!isSame(found.records, expected.records)) throw new Error(`the records differ: ${body.toString()}`);
   const { state } = scanner;
   const messages = found.fault === null ? state.batch.count : 0;
-  const sound = state.verdicts.subarray(0, messages).filter((verdict) => verdict === SOUND).length;
+  const sound = state.verdicts.subarray(0, messages).filter((verdict) => verdict === VALID).length;
   return { isJson: read.ok, messages, accepted: found.records.length, sound };
 }
 
@@ -159,11 +159,11 @@ export interface FuzzOptions {
   seed: number;
   nowMs: number;
   /** Called before each body with the number of bodies so far; false ends the run. */
-  goesOn: (bodies: number) => boolean;
+  shouldContinue: (bodies: number) => boolean;
 }
 
 /** @throws Error with the body when the scan and the contract disagree. */
-export function runFuzz({ seed, nowMs, goesOn }: FuzzOptions): FuzzCounts {
+export function runFuzz({ seed, nowMs, shouldContinue: goesOn }: FuzzOptions): FuzzCounts {
   const window = { fromMs: nowMs - EVENT_AGE_MAX_MS, toMs: nowMs + EVENT_AHEAD_MAX_MS };
   const random = createRandom(seed);
   const counts: FuzzCounts = { bodies: 0, json: 0, messages: 0, acceptable: 0, sound: 0 };
@@ -182,6 +182,6 @@ if (import.meta.url === pathToFileURL(process.argv[1] ?? '').href) {
   const seed = values.seed === undefined ? Math.floor(Math.random() * 2 ** 32) : Number(values.seed);
   const startedAt = Date.now();
   const endMs = performance.now() + Number(values.seconds) * 1000;
-  const counts = runFuzz({ seed, nowMs: startedAt, goesOn: () => performance.now() < endMs });
+  const counts = runFuzz({ seed, nowMs: startedAt, shouldContinue: () => performance.now() < endMs });
   process.stdout.write(`${JSON.stringify({ seed, ...counts })}\n`);
 }

@@ -68,7 +68,7 @@ export const ODD_VALUES: readonly unknown[] = [
 ];
 
 /** Fields of a message and of its context that get odd values. */
-export const ODD_PLACES: readonly (readonly ['message' | 'context', string])[] = [
+export const ODD_LOCATIONS: readonly (readonly ['message' | 'context', string])[] = [
   ...Object.keys(messageSchema.shape).map((name) => ['message', name] as const),
   ...Object.keys(eventContextSchema.shape).map((name) => ['context', name] as const),
 ];
@@ -76,7 +76,7 @@ export const ODD_PLACES: readonly (readonly ['message' | 'context', string])[] =
 /** The sample message of number `index` with `value` in one place. */
 export function oddMessage(
   message: Record<string, unknown>,
-  [where, name]: (typeof ODD_PLACES)[number],
+  [where, name]: (typeof ODD_LOCATIONS)[number],
   value: unknown,
 ): Record<string, unknown> {
   if (where === 'message') return { ...message, [name]: value };

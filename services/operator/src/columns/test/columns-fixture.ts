@@ -40,7 +40,7 @@ function createRun(environment: Readonly<Record<string, string>>) {
         if (stopAt?.test(line)) stop.abort();
       },
       isInteractive: true,
-      ...(answer === undefined ? {} : { ask: async () => answer }),
+      ...(answer === undefined ? {} : { prompt: async () => answer }),
     });
     return { code, results, progress: progress.join('\n') };
   };

@@ -4,7 +4,7 @@ import { type ErasureReceipt, type ErasureRecords, hashClosure } from '@playline
 import { openMemoryErasureRecords, openMemoryErasureRows } from '@playline/erasure/memory';
 import { openMemoryPeople } from '@playline/people/memory';
 import { createErasuresCommand } from '../../commands/erasures.ts';
-import { runHere } from '../../test/run-here.ts';
+import { runInProcess } from '../../test/run-in-process.ts';
 
 /** Cut-off of every erasure. */
 export const T = Date.UTC(2026, 5, 15);
@@ -68,7 +68,7 @@ export async function createOperator() {
     stop: stop.signal,
   });
   const run = async (...args: string[]) => {
-    const { code, results, progress } = await runHere([command], ['erasures', ...args]);
+    const { code, results, progress } = await runInProcess([command], ['erasures', ...args]);
     return { code, results, text: results.join('\n'), progress };
   };
   return { run, records, rows, people, stop, opened };

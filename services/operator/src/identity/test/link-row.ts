@@ -13,7 +13,7 @@ export function linkRow({ a, b, ...changes }: { a: string; b: string } & Partial
     movedCount: 1,
     messageId: '11111111-2222-3333-4444-555555555555',
     traceId: 'e'.repeat(32),
-    place: { generation: 0, partition: 1, offset: 2, step: 0 },
+    position: { generation: 0, partition: 1, offset: 2, step: 0 },
     ...changes,
   };
 }

@@ -1,4 +1,4 @@
-import { decisionWords, type IdentityDecisionRecord, type IdentityLinkRecord } from '@playline/contracts';
+import { decisionTextOf, type IdentityDecisionRecord, type IdentityLinkRecord } from '@playline/contracts';
 import {
   createGraphFact,
   createIdentityKeyer,
@@ -47,9 +47,9 @@ function isOf(filter: LinkFilter, { a, b }: LinkRow): boolean {
 
 function createMemoryTables({ links, persons, rawIds, sides }: Stored): IdentityTables {
   return {
-    answers: async () => true,
+    isReachable: async () => true,
     personOf: async ({ key }) => persons.get(key.toString('hex')) ?? null,
-    knows: async () => links.length > 0,
+    hasEvents: async () => links.length > 0,
     linksOf: async (_, filter, { limit }) => links.filter((row) => isOf(filter, row)).slice(-limit),
     joinsOf: async (_, keys) => {
       const asked = toHex(keys);
@@ -95,14 +95,14 @@ function store(stored: Stored, decision: IdentityDecisionRecord): void {
   stored.links.push({
     receivedAt,
     eventTime,
-    ...decisionWords(decision),
+    ...decisionTextOf(decision),
     reason,
     movedCount: moved.length,
     a: { key: a, kind: decision.aKind },
     b: { key: b, kind: decision.bKind },
     messageId: decision.messageId.toString('hex'),
     traceId: decision.traceId,
-    place: { generation, partition, offset, step },
+    position: { generation, partition, offset, step },
   });
   for (const { key, root, linkedAt } of toOverrides(decision, 0n))
     stored.persons.set(key.toString('hex'), { personKey: root.toString('hex'), linkedAt });
@@ -118,7 +118,7 @@ function createRun(command: CreateCommand, answer?: string) {
       result: (line) => void results.push(line),
       progress: (line) => void progress.push(line),
       isInteractive: false,
-      ...(answer === undefined ? {} : { ask: async () => answer }),
+      ...(answer === undefined ? {} : { prompt: async () => answer }),
     });
     return { code, results, progress: progress.join('\n'), text: results.join('\n') };
   };

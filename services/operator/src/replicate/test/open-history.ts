@@ -5,7 +5,7 @@ import type { Activity } from '../history.ts';
 export const CHAIN = 'made-up-chain';
 
 /** The answer to a request: its page, a refusal, a broken answer, an invalid page, or the page before again. */
-export type Fate = 'page' | '429' | '500' | 'broken' | 'nonsense' | 'twice';
+export type ServedAs = 'page' | '429' | '500' | 'broken' | 'nonsense' | 'twice';
 
 /** A version of the activity with this number, at this place of the history. */
 export function versionOf(number: number, place: number): Activity {
@@ -20,25 +20,25 @@ export function versionOf(number: number, place: number): Activity {
   };
 }
 
-export interface MadeUpHistory {
+export interface FakeHistory {
   readonly url: string;
   /** Everything that was ever put, in order. */
   readonly versions: readonly Activity[];
   /** Cursors of all requests, in order; the first page has none. */
-  readonly asked: readonly (string | null)[];
+  readonly requested: readonly (string | null)[];
   /** Appends a version of each of these activities; their earlier versions are no longer served. */
   put(...numbers: readonly number[]): void;
   /** Answers to the next requests, in order; then all get their page. */
-  fate(...fates: readonly Fate[]): void;
+  respondWith(...fates: readonly ServedAs[]): void;
   /** Called before each answer. */
   beforeAnswer: () => void;
   close(): Promise<void>;
 }
 
 /** A chain interface over HTTP with a history made up by a test. Its cursors are places. */
-export async function openMadeUpHistory(): Promise<MadeUpHistory> {
+export async function openFakeHistory(): Promise<FakeHistory> {
   const versions: Activity[] = [];
-  const fates: Fate[] = [];
+  const fates: ServedAs[] = [];
   const asked: (string | null)[] = [];
   let before: string | null = null;
   const pageBehind = (cursor: string | null, size: number) => {
@@ -49,12 +49,12 @@ export async function openMadeUpHistory(): Promise<MadeUpHistory> {
     const next = shown.length === size ? shown.at(-1)! + 1 : Math.max(from, versions.length);
     return { result: shown.map((place) => versions[place]), page: { previous_cursor: 'p', next_cursor: String(next) } };
   };
-  const history: MadeUpHistory = {
+  const history: FakeHistory = {
     url: '',
     versions,
-    asked,
+    requested: asked,
     put: (...numbers) => void versions.push(...numbers.map((number, at) => versionOf(number, versions.length + at))),
-    fate: (...more) => void fates.push(...more),
+    respondWith: (...more) => void fates.push(...more),
     beforeAnswer: () => {},
     close: async () => {
       server.closeAllConnections();
@@ -79,7 +79,7 @@ export async function openMadeUpHistory(): Promise<MadeUpHistory> {
   return Object.assign(history, { url: `http://127.0.0.1:${address.port}` });
 }
 
-function answer(response: ServerResponse, fate: Fate, page: string): void {
+function answer(response: ServerResponse, fate: ServedAs, page: string): void {
   if (fate === '429') response.writeHead(429, { 'retry-after': '7' }).end('{}');
   else if (fate === '500') response.writeHead(500).end('{"message":"internal"}');
   else if (fate === 'nonsense') response.writeHead(200).end('<p>a proxy</p>');

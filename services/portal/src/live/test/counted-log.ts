@@ -5,7 +5,7 @@ import type { MemoryLog } from '@playline/stream/memory';
 export interface CountedLog {
   readonly reader: Pick<LogReader, 'bounds' | 'read' | 'committed'>;
   /** `records` are those that were handed out. */
-  readonly asked: { requests: number; committed: number; readonly records: StreamRecord[] };
+  readonly requested: { requests: number; committed: number; readonly records: StreamRecord[] };
   /** What the group has committed, by partition. */
   readonly committed: Map<number, number>;
   /** Nothing is answered while it is true. */
@@ -16,7 +16,7 @@ export interface CountedLog {
 const PARTITIONS = 6;
 
 export function createCountedLog(log: MemoryLog): CountedLog {
-  const asked: CountedLog['asked'] = { requests: 0, committed: 0, records: [] };
+  const asked: CountedLog['requested'] = { requests: 0, committed: 0, records: [] };
   const committed = new Map<number, number>();
   const ask = () => {
     asked.requests++;
@@ -25,7 +25,7 @@ export function createCountedLog(log: MemoryLog): CountedLog {
   const ofPartition = (topic: string, partition: number) =>
     log.records(topic).filter((record) => record.partition === partition);
   const counted: CountedLog = {
-    asked,
+    requested: asked,
     committed,
     isAway: false,
     reader: {

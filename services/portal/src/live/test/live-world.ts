@@ -6,25 +6,29 @@ import {
   rejectionCodec,
 } from '@playline/contracts';
 import type { FenceSet } from '@playline/erasure';
-import type { RecordPlace } from '@playline/stream';
+import type { RecordMetadata } from '@playline/stream';
 import { createMemoryLog, type MemoryLog } from '@playline/stream/memory';
 import { messageRecordOf } from '@playline/testkit/message-record';
 import { until } from '@playline/testkit/until';
 import { onTestFinished } from 'vitest';
 import type { LiveEvent } from '../event.ts';
 import { NO_FILTER } from '../filter.ts';
-import { type LiveHub, type LookRequest, openLiveHub } from '../hub.ts';
+import { type LiveHub, openLiveHub, type Subscription } from '../hub.ts';
 import { LIVE_LIMITS, type LiveLimits } from '../limits.ts';
-import type { Looker } from '../looker.ts';
+import type { Subscriber } from '../subscriber.ts';
 import { type CountedLog, createCountedLog } from './counted-log.ts';
 
-export const TOPICS = { messages: 'messages', rejections: 'rejections', letters: ['messages.dead', 'rejections.dead'] };
+export const TOPICS = {
+  messages: 'messages',
+  rejections: 'rejections',
+  deadLetters: ['messages.dead', 'rejections.dead'],
+};
 export const WRITER = 'event-writer';
 const [MESSAGE_SCHEMA, REJECTION_SCHEMA] = [1, 2];
 
 /** A looker whose events are collected as they come. */
-export interface TestLooker {
-  readonly looker: Looker;
+export interface TestSubscriber {
+  readonly subscriber: Subscriber;
   readonly events: LiveEvent[];
   readonly isOver: boolean;
   of<K extends LiveEvent['kind']>(kind: K): Extract<LiveEvent, { kind: K }>[];
@@ -35,28 +39,28 @@ export interface TestLooker {
 export interface LiveWorld {
   readonly hub: LiveHub;
   /** What was asked of the brokers. */
-  readonly asked: CountedLog['asked'];
+  readonly requested: CountedLog['requested'];
   readonly faults: unknown[];
   /** Identities that are fenced, by hexadecimal key; the fences are not loaded while `isLoaded` is false. */
   readonly fences: { readonly keys: Set<string>; isLoaded: boolean; opened: number };
   /** The brokers answer nothing while it is true. */
   readonly brokers: CountedLog;
   /** Puts a message on the log, to a partition where one is given. */
-  send(changes?: Partial<MessageRecord>, partition?: number): Promise<RecordPlace>;
-  reject(changes?: Partial<RejectionRecord>): Promise<RecordPlace>;
+  send(changes?: Partial<MessageRecord>, partition?: number): Promise<RecordMetadata>;
+  reject(changes?: Partial<RejectionRecord>): Promise<RecordMetadata>;
   /** Makes a dead letter of a record of a topic. */
-  bury(topic: string, place: RecordPlace, reason?: string): Promise<RecordPlace>;
+  bury(topic: string, place: RecordMetadata, reason?: string): Promise<RecordMetadata>;
   /** The writer has committed so far. */
   commit(partition: number, offset: number): void;
   /** Looks, and waits until it is watched from where on. */
-  look(request?: Partial<LookRequest>): Promise<TestLooker>;
+  subscribe(request?: Partial<Subscription>): Promise<TestSubscriber>;
 }
 
 /** Fast enough for tests, with the proportions of the real ones. */
 export const FAST: LiveLimits = {
   ...LIVE_LIMITS,
   pollMs: 20,
-  lettersPollMs: 40,
+  deadLettersPollMs: 40,
   sweepMs: 10,
   statusMs: 40,
   permissionMs: 50,
@@ -83,12 +87,18 @@ export function createLiveWorld(limits: Partial<LiveLimits> = {}): LiveWorld {
     faults,
     fences,
     brokers,
-    asked: brokers.asked,
+    requested: brokers.requested,
     ...createSends(log),
     commit: (partition, offset) => void brokers.committed.set(partition, offset),
-    look: async (request = {}) => {
+    subscribe: async (request = {}) => {
       const looker = collect(
-        hub.look({ environmentId: 'demo', filter: NO_FILTER, masks: false, isStillAllowed: () => true, ...request }),
+        hub.subscribe({
+          environmentId: 'demo',
+          filter: NO_FILTER,
+          masks: false,
+          isStillAllowed: () => true,
+          ...request,
+        }),
       );
       await until('it is watched', () => looker.status()?.isWatching === true || looker.isOver);
       return looker;
@@ -112,7 +122,7 @@ function openTestFences(fences: LiveWorld['fences']): FenceSet & { close(): Prom
 function createSends(log: MemoryLog): Pick<LiveWorld, 'send' | 'reject' | 'bury'> {
   const producer = log.openProducer();
   const put = (topic: string, value: Buffer, more: object = {}) =>
-    producer.sendPlaced({ topic, key: null, value, ...more });
+    producer.sendForOffset({ topic, key: null, value, ...more });
   return {
     send: (changes, partition) => {
       const record = messageRecordOf('level_started', { environmentId: 'demo', ...changes });
@@ -146,7 +156,7 @@ function rejectionOf(changes: Partial<RejectionRecord> = {}): RejectionRecord {
 }
 
 /** Takes everything that a looker is told. */
-export function collect(looker: Looker): TestLooker {
+export function collect(looker: Subscriber): TestSubscriber {
   const events: LiveEvent[] = [];
   let isOver = false;
   const run = async () => {
@@ -158,9 +168,9 @@ export function collect(looker: Looker): TestLooker {
     isOver = true;
   };
   void run();
-  const of: TestLooker['of'] = (kind) => events.filter((event) => event.kind === kind) as never;
+  const of: TestSubscriber['of'] = (kind) => events.filter((event) => event.kind === kind) as never;
   return {
-    looker,
+    subscriber: looker,
     events,
     of,
     status: () => of('status').at(-1),

@@ -12,8 +12,8 @@ import {
 } from '@playline/access-keys';
 import { type HtmlValue, html } from '@playline/api-docs';
 import { invalidField } from '@playline/errors';
-import type { Deed, FormValues, PortalPage, Visit } from '../../frame/page.ts';
-import { disclosure, field, hidden, table } from '../../frame/parts.ts';
+import { disclosure, field, hidden, table } from '../../frame/components.ts';
+import type { FormAction, FormValues, PortalPage, Visit } from '../../frame/page.ts';
 import { type MembersParts, toInvited, toState } from '../members/page.ts';
 import { contextOf } from '../sign-in/parts.ts';
 
@@ -21,9 +21,9 @@ const PATH = '/instance/accounts';
 
 /** All accounts of the instance, for administrators. */
 export function createAccountsPage(parts: MembersParts): PortalPage {
-  const change = (action: Action, act: (context: AccountContext, id: string) => Promise<unknown>): Deed => ({
+  const change = (action: Action, act: (context: AccountContext, id: string) => Promise<unknown>): FormAction => ({
     access: action,
-    isFresh: true,
+    needsFreshSignIn: true,
     run: async (visit, values) => {
       await act(contextOf(parts, visit), values.text('account'));
       return { kind: 'see', to: PATH, notice: 'changed' };
@@ -39,7 +39,7 @@ export function createAccountsPage(parts: MembersParts): PortalPage {
       const accounts = (await parts.accounts.all()).filter((account) => !isRemoved(account));
       return { kind: 'page', title: 'Accounts', content: toContent(visit, accounts, fault?.values) };
     },
-    deeds: {
+    actions: {
       invite: inviting(parts),
       revoke: change('accounts.invite', revokeInvitation),
       appoint: administrator(true),
@@ -51,9 +51,9 @@ export function createAccountsPage(parts: MembersParts): PortalPage {
   };
 }
 
-const inviting = (parts: MembersParts): Deed => ({
+const inviting = (parts: MembersParts): FormAction => ({
   access: 'accounts.invite',
-  isFresh: true,
+  needsFreshSignIn: true,
   run: async (visit, values) => {
     const wanted = { name: values.text('name'), roles: [], isAdministrator: true };
     const { text } = await invite(contextOf(parts, visit), wanted);
@@ -61,9 +61,9 @@ const inviting = (parts: MembersParts): Deed => ({
   },
 });
 
-const removing = (parts: MembersParts): Deed => ({
+const removing = (parts: MembersParts): FormAction => ({
   access: 'accounts.remove',
-  isFresh: true,
+  needsFreshSignIn: true,
   run: async (visit, values) => {
     const account = (await parts.accounts.all()).find(({ id }) => id === values.text('account'));
     if (account !== undefined && values.text('confirm') !== account.login)

@@ -1,18 +1,18 @@
 import { type CollectionRecord, collectionsOf } from '@playline/access-keys';
 import { type HtmlValue, html, type Markup } from '@playline/api-docs';
 import { ACTIVITY_TYPES } from '@playline/contracts';
-import { CSV_LINES_MAX, CSV_TYPE, toEndedCsv, toIso } from '../../frame/csv.ts';
+import { choice, copyable, emptyState, field, number, table, time } from '../../frame/components.ts';
+import { CSV_LINES_MAX, CSV_TYPE, toIso, toLimitedCsv } from '../../frame/csv.ts';
 import { environmentPath } from '../../frame/layout.ts';
-import { NO_MOMENT, parseMoment } from '../../frame/moment.ts';
 import type { Answer, PortalPage, Visit } from '../../frame/page.ts';
-import { choice, copyable, emptyState, field, number, table, time } from '../../frame/parts.ts';
-import { placeOf } from '../../frame/place.ts';
+import { INVALID_TIME, parseTime } from '../../frame/parse-time.ts';
+import { scopeOf } from '../../frame/scope.ts';
 import {
   type ActivityAsset,
   type ActivityLine,
   type ActivityPage,
   type ActivityPayment,
-  type ActivityQuestion,
+  type ActivitySearch,
   type ContractName,
   type PortalReads,
   readManyActivities,
@@ -21,30 +21,32 @@ import {
 import type { PagesParts } from '../index.ts';
 
 /** What happened on chains to the contracts that are linked to an environment. */
-export function createActivitiesPage(parts: Pick<PagesParts, 'collections' | 'reads' | 'frame' | 'note'>): PortalPage {
-  const { collections, reads, frame, note } = parts;
+export function createActivitiesPage(
+  parts: Pick<PagesParts, 'collections' | 'reads' | 'frame' | 'writeAudit'>,
+): PortalPage {
+  const { collections, reads, frame, writeAudit: note } = parts;
   return {
     path: '/projects/:project/environments/:environment/activities',
     access: 'project.read',
     show: async (visit) => {
-      const { environment } = placeOf(visit);
+      const { environment } = scopeOf(visit);
       const { query, signal } = visit;
       const title = `Activities of ${environment.name}`;
-      const asked = toAsked(visit, await collections.all());
+      const asked = readFilter(visit, await collections.all());
       if (asked.linked.length === 0) return { kind: 'page', title, content: toUnlinked(visit) };
-      const question = toQuestion(asked, visit, frame.wallClockMs());
+      const question = toSearch(asked, visit, frame.wallClockMs());
       if (typeof question === 'string')
         return { kind: 'page', title, content: html`${toFilter(visit, asked)}<p role="alert">${question}</p>` };
       const { linked } = asked;
       if (query.get('as') === 'csv') {
         await note(visit, { action: 'activities.save', object: environment.id });
-        return toActivitiesFile(reads, { environmentId: environment.id, question, linked, signal });
+        return toActivitiesFile(reads, { environmentId: environment.id, search: question, linked, signal });
       }
       const [tokens, page] = await Promise.all([
         reads.tokens(linked, { signal }),
         reads.activities(question, { signal }),
       ]);
-      return { kind: 'page', title, content: toContent(visit, { asked, page, words: { linked, tokens } }) };
+      return { kind: 'page', title, content: toContent(visit, { filter: asked, page, names: { linked, tokens } }) };
     },
   };
 }
@@ -57,7 +59,7 @@ function toUnlinked({ project, environment }: Visit): Markup {
   );
 }
 
-function toFilter({ path }: Visit, { linked, collection, type, tokenId, since, until }: Asked): Markup {
+function toFilter({ path }: Visit, { linked, collection, type, tokenId, since, until }: Filter): Markup {
   const named = linked.map(({ id, name, contractAddress }) => ({
     value: id,
     text: `${name} (${contractAddress.slice(0, 8)}…)`,
@@ -75,12 +77,12 @@ ${field({ name: 'until', label: 'Until (UTC)', value: until, charactersMax: 19 }
 }
 
 interface Shown {
-  readonly asked: Asked;
+  readonly filter: Filter;
   readonly page: ActivityPage;
-  readonly words: ContractWords;
+  readonly names: ContractNames;
 }
 
-function toContent(visit: Visit, { asked, page, words }: Shown): Markup {
+function toContent(visit: Visit, { filter: asked, page, names: words }: Shown): Markup {
   const { activities, next } = page;
   const [older, file] = [toParams(asked), toParams(asked)];
   if (next !== null) older.set('after', `${next.updatedUs}.${next.id}`);
@@ -95,7 +97,7 @@ function toContent(visit: Visit, { asked, page, words }: Shown): Markup {
 }
 
 /** Where the search gave up, was behind a page, or a filter is set, there may be others. */
-function toNothing({ query }: Visit, asked: Asked, { next, searchedSinceMs }: ActivityPage): HtmlValue {
+function toNothing({ query }: Visit, asked: Filter, { next, searchedSinceMs }: ActivityPage): HtmlValue {
   if (next !== null)
     return html`<p>Nothing is found back to ${time(searchedSinceMs)}; look further for what is older.</p>`;
   if (query.has('after')) return html`<p>There is nothing older.</p>`;
@@ -112,7 +114,7 @@ const COLUMNS = [
   ...['paid, smallest unit', 'paid with', 'transaction', 'block', 'activity id'],
 ];
 
-function toCells(activity: ActivityLine, linked: ContractWords['linked']): readonly string[] {
+function toCells(activity: ActivityLine, linked: ContractNames['linked']): readonly string[] {
   const { assets, payment, chain, contractAddress } = activity;
   return [
     ...[toIso(activity.updatedMs), toIso(activity.indexedMs), activity.type, chain, contractAddress],
@@ -125,23 +127,23 @@ function toCells(activity: ActivityLine, linked: ContractWords['linked']): reado
 
 interface ActivitiesFileOptions {
   readonly environmentId: string;
-  readonly question: ActivityQuestion;
-  readonly linked: ContractWords['linked'];
+  readonly search: ActivitySearch;
+  readonly linked: ContractNames['linked'];
   readonly signal: AbortSignal;
 }
 
 /** All that a page of activities would show, however many; amounts in the smallest unit, as the chain has them. */
 function toActivitiesFile(reads: Pick<PortalReads, 'activities'>, options: ActivitiesFileOptions): Answer {
-  const { environmentId, question, linked, signal } = options;
+  const { environmentId, search: question, linked, signal } = options;
   const lists = readManyActivities((each) => reads.activities(each, { signal }), question, CSV_LINES_MAX);
   const toEnd = () =>
     `This file ends here, at ${number(CSV_LINES_MAX, 'activities')}: choose a shorter span, or one collection. npm run replicate has all of a chain.`;
-  const pieces = toEndedCsv(lists, { columns: COLUMNS, toCells: (each) => toCells(each, linked), toEnd });
+  const pieces = toLimitedCsv(lists, { columns: COLUMNS, toCells: (each) => toCells(each, linked), toLastLine: toEnd });
   return { kind: 'long file', name: `activities-${environmentId}.csv`, type: CSV_TYPE, pieces };
 }
 
 /** What somebody asks of a page of activities; '' says nothing. */
-interface Asked {
+interface Filter {
   /** Collections that are linked to the environment. */
   readonly linked: readonly CollectionRecord[];
   /** Id of one of them. */
@@ -158,11 +160,11 @@ const END_OF_TIME_MS = Date.UTC(2256, 0);
 /** As the log takes them. */
 const TOKEN_ID = /^\d{1,78}$/;
 /** Without an id where a search ran out of time between two activities: all that is older. */
-const PLACE = /^(\d{1,16})\.((?:[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})?)$/;
+const POSITION = /^(\d{1,16})\.((?:[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})?)$/;
 
 /** What the address of a page says, of the contracts that are linked to its environment now. */
-function toAsked(visit: Visit, records: readonly CollectionRecord[]): Asked {
-  const { project, environment } = placeOf(visit);
+function readFilter(visit: Visit, records: readonly CollectionRecord[]): Filter {
+  const { project, environment } = scopeOf(visit);
   const text = (name: string) => (visit.query.get(name) ?? '').trim();
   const linked = collectionsOf(records, project.id).filter(
     ({ state, environmentId }) => state === 'linked' && environmentId === environment.id,
@@ -178,34 +180,34 @@ function toAsked(visit: Visit, records: readonly CollectionRecord[]): Asked {
 }
 
 /** The same as it stands in addresses; of what was typed only what can be asked for. */
-function toParams({ collection, type, tokenId, since, until }: Asked): URLSearchParams {
+function toParams({ collection, type, tokenId, since, until }: Filter): URLSearchParams {
   const given = Object.entries({ collection, kind: type, token: tokenId, since, until });
   return new URLSearchParams(given.filter(([, value]) => value !== ''));
 }
 
 /** Whether anything narrows what is shown. */
-const isNarrowed = (asked: Asked): boolean => toParams(asked).size > 0;
+const isNarrowed = (asked: Filter): boolean => toParams(asked).size > 0;
 
 /**
  * The question of a page, which is about nothing but linked contracts.
  * @param nowMs epoch milliseconds
  * @returns words about what cannot be looked for
  */
-function toQuestion(asked: Asked, { query }: Visit, nowMs: number): ActivityQuestion | string {
+function toSearch(asked: Filter, { query }: Visit, nowMs: number): ActivitySearch | string {
   const { linked, collection, type, tokenId } = asked;
-  const [since, until] = [parseMoment(asked.since), parseMoment(asked.until)];
-  if (since === undefined || until === undefined) return NO_MOMENT;
+  const [since, until] = [parseTime(asked.since), parseTime(asked.until)];
+  if (since === undefined || until === undefined) return INVALID_TIME;
   if (tokenId !== '' && !TOKEN_ID.test(tokenId)) return 'Give the id of a token in decimal digits, such as 4711.';
   const [sinceMs, untilMs] = [since ?? 0, Math.min(until ?? END_OF_TIME_MS, END_OF_TIME_MS)];
   if (sinceMs >= untilMs) return 'The span ends in front of its beginning.';
   const contracts = linked.filter(({ id }) => collection === '' || id === collection);
-  const [, updatedUs, id] = PLACE.exec(query.get('after') ?? '') ?? [];
+  const [, updatedUs, id] = POSITION.exec(query.get('after') ?? '') ?? [];
   const before = id === undefined ? {} : { before: { updatedUs: Number(updatedUs), id } };
   return { nowMs, contracts, type, tokenId, sinceMs, untilMs, ...before };
 }
 
 /** What contracts are called: by the team that linked them, and by those who made them. */
-interface ContractWords {
+interface ContractNames {
   readonly linked: readonly CollectionRecord[];
   readonly tokens: readonly TokenLine[];
 }
@@ -215,7 +217,7 @@ const ASSETS_SHOWN_MAX = 5;
 const DIGITS = /^\d+$/;
 
 /** Activities, one a row. */
-function toTable(activities: readonly ActivityLine[], words: ContractWords): Markup {
+function toTable(activities: readonly ActivityLine[], words: ContractNames): Markup {
   const heads = ['Changed', 'Kind', 'What', 'From', 'To', 'Paid', 'Transaction, id'];
   return table(
     'Activities',
@@ -225,12 +227,12 @@ function toTable(activities: readonly ActivityLine[], words: ContractWords): Mar
 }
 
 /** The record of a contract's link. */
-const recordOf = (linked: ContractWords['linked'], { chain, contractAddress }: ContractName) =>
+const recordOf = (linked: ContractNames['linked'], { chain, contractAddress }: ContractName) =>
   linked.find((each) => each.chain === chain && isSame(each.contractAddress, contractAddress));
 
 const isSame = (one: string, other: string): boolean => one.toLowerCase() === other.toLowerCase();
 
-function toRow(activity: ActivityLine, words: ContractWords): readonly HtmlValue[] {
+function toRow(activity: ActivityLine, words: ContractNames): readonly HtmlValue[] {
   const { id, updatedMs, indexedMs, type, from, to, payment, transactionHash } = activity;
   return [
     html`${time(updatedMs)}<br><span class="quiet">indexed ${time(indexedMs)}</span>`,
@@ -248,14 +250,14 @@ const toTransaction = ({ transactionHash, blockNumber }: ActivityLine): Markup =
 
 const addressOr = (address: string, label: string): HtmlValue => (address === '' ? '–' : copyable(address, label));
 
-function toWhat({ chain, contractAddress, assets }: ActivityLine, words: ContractWords): Markup {
+function toWhat({ chain, contractAddress, assets }: ActivityLine, words: ContractNames): Markup {
   const token = words.tokens.find((each) => each.chain === chain && isSame(each.contractAddress, contractAddress));
-  const shown = assets.slice(0, ASSETS_SHOWN_MAX).map((asset) => html`<br>${toAssetWords(asset, token)}`);
+  const shown = assets.slice(0, ASSETS_SHOWN_MAX).map((asset) => html`<br>${toAssetText(asset, token)}`);
   const left = assets.length - shown.length;
   return html`${recordOf(words.linked, { chain, contractAddress })?.name ?? contractAddress}${shown}${left > 0 ? html`<br>and ${number(left)} more` : ''}<br>${copyable(contractAddress, 'the address of the contract')} <span class="quiet">${chain}</span>`;
 }
 
-function toAssetWords({ tokenId, amount }: ActivityAsset, token: TokenLine | undefined): Markup {
+function toAssetText({ tokenId, amount }: ActivityAsset, token: TokenLine | undefined): Markup {
   if (tokenId === '')
     return html`${toAmount(amount, token?.decimals ?? null)} ${token === undefined ? 'units' : unitOf(token)}`;
   return html`token ${copyable(tokenId, 'the id of the token')}${amount === '' || amount === '1' ? '' : ` × ${amount}`}`;
@@ -265,7 +267,7 @@ function toAssetWords({ tokenId, amount }: ActivityAsset, token: TokenLine | und
 const unitOf = ({ symbol, name }: TokenLine): string => (name === '' ? symbol : `${symbol} (${name})`);
 
 /** A token that is not linked stands with its address alone. */
-function toPaid(chain: string, { contractAddress, symbol, amount }: ActivityPayment, words: ContractWords): Markup {
+function toPaid(chain: string, { contractAddress, symbol, amount }: ActivityPayment, words: ContractNames): Markup {
   if (contractAddress === '') return html`${amount}<br><span class="quiet">smallest units of ${symbol}</span>`;
   const token = words.tokens.find((each) => each.chain === chain && isSame(each.contractAddress, contractAddress));
   const unit = token === undefined ? 'smallest units of' : unitOf(token);

@@ -1,7 +1,7 @@
 import { createKey, type KeyKind, minuteOf, revokeKey } from '@playline/access-keys';
 import { createMemoryKeyUsage } from '@playline/access-keys/test';
 import { afterEach, describe, expect, it } from 'vitest';
-import type { OpenLetters, WriterDelay } from '../../standing/index.ts';
+import type { OpenDeadLetters, WriterDelay } from '../../pipeline-status.ts';
 import { openPortal, type TestPortal } from '../../test/open-portal.ts';
 
 const DAY_MS = 86_400_000;
@@ -10,7 +10,7 @@ afterEach(() => portal?.close());
 
 async function open() {
   const usage = createMemoryKeyUsage();
-  const told: { delay: WriterDelay; letters: OpenLetters; isAway: boolean } = {
+  const told: { delay: WriterDelay; letters: OpenDeadLetters; isAway: boolean } = {
     delay: { waiting: 0, oldestMs: null },
     letters: { total: 0, byEnvironment: new Map(), isWhole: true },
     isAway: false,
@@ -18,9 +18,9 @@ async function open() {
   const away = () => Promise.reject(new Error('away'));
   portal = await openPortal({
     usage,
-    standing: {
+    pipeline: {
       writerDelay: async () => (told.isAway ? away() : told.delay),
-      openLetters: async () => (told.isAway ? away() : told.letters),
+      openDeadLetters: async () => (told.isAway ? away() : told.letters),
     },
   });
   const project = await portal.addProject('Sky');

@@ -8,10 +8,10 @@ import {
   findAlerts,
   readFigures,
 } from '../../alerts/find-alerts.ts';
+import { emptyState, number, share, span, table } from '../../frame/components.ts';
 import { environmentPath } from '../../frame/layout.ts';
 import type { PortalPage, Visit } from '../../frame/page.ts';
-import { emptyState, number, share, span, table } from '../../frame/parts.ts';
-import { projectOf } from '../../frame/place.ts';
+import { projectOf } from '../../frame/scope.ts';
 
 /** What somebody should look at in a project, as it is now. */
 export function createAlertsPage(parts: FiguresParts): PortalPage {
@@ -34,7 +34,7 @@ function toContent(visit: Visit, { alerts, unknown }: FoundAlerts): Markup {
   const rows = alerts.map((alert): readonly HtmlValue[] => [
     NAMES[alert.kind],
     alert.environment ?? 'all',
-    sayOf(alert),
+    toFigures(alert),
     toRemedy(visit, alert),
   ]);
   const nothing = html`<p>Each is counted when this page is looked at.${unknown.length === 0 ? ' All is within its bounds.' : ''}</p>`;
@@ -59,7 +59,7 @@ const NAMES: Readonly<Record<AlertKind, string>> = {
   'refused key': 'Refused key',
 };
 
-function sayOf({ kind, figures: { value, of, name } }: Alert): HtmlValue {
+function toFigures({ kind, figures: { value, of, name } }: Alert): HtmlValue {
   if (kind === 'rejections') return `${share(value, of)} of ${number(of, 'messages')}`;
   if (kind === 'delay') return `${span(value)}; ${number(of)} wait`;
   if (kind === 'dead letters') return number(value, value === 1 ? 'letter' : 'letters');

@@ -1,13 +1,13 @@
 import { type HtmlValue, html, type Markup } from '@playline/api-docs';
+import { disclosure, emptyState, table, time } from '../../frame/components.ts';
 import { CSV_TYPE, toCsv } from '../../frame/csv.ts';
 import { projectPath } from '../../frame/layout.ts';
 import type { Answer, PortalPage, Visit } from '../../frame/page.ts';
-import { disclosure, emptyState, table, time } from '../../frame/parts.ts';
-import { projectOf } from '../../frame/place.ts';
-import { type AuditLine, type AuditPlace, readWholeAudit } from '../../reads/index.ts';
+import { projectOf } from '../../frame/scope.ts';
+import { type AuditLine, type AuditPosition, readAllAudit } from '../../reads/index.ts';
 import type { PagesParts } from '../index.ts';
 
-type Parts = Pick<PagesParts, 'reads' | 'accounts' | 'frame' | 'note'>;
+type Parts = Pick<PagesParts, 'reads' | 'accounts' | 'frame' | 'writeAudit'>;
 
 const LINES_A_PAGE = 100;
 /** Entries are kept for two years, and may take another month to go. */
@@ -41,7 +41,7 @@ interface Subject {
 }
 
 async function showAudit(
-  { reads, accounts, frame, note }: Parts,
+  { reads, accounts, frame, writeAudit: note }: Parts,
   visit: Visit,
   { projectId, title }: Subject,
 ): Promise<Answer> {
@@ -53,12 +53,12 @@ async function showAudit(
   if (visit.query.get('as') === 'csv') {
     await note(visit, { action: 'audit.save', object: projectId });
     const pieces = toAuditCsv(
-      readWholeAudit((question) => reads.audit(question, { signal }), asked),
+      readAllAudit((question) => reads.audit(question, { signal }), asked),
       nameOf,
     );
     return { kind: 'long file', name: `audit-${projectId || 'instance'}.csv`, type: CSV_TYPE, pieces };
   }
-  const before = placeOf(visit);
+  const before = positionOf(visit);
   const lines = await reads.audit({ ...asked, entriesMax: LINES_A_PAGE + 1, ...(before && { before }) }, { signal });
   const page = lines.slice(0, LINES_A_PAGE);
   return { kind: 'page', title, content: toContent(visit, { page, hasOlder: lines.length > page.length, nameOf }) };
@@ -70,7 +70,7 @@ const AHEAD_MS = 60_000;
 const ENTRY_CHARACTERS_MAX = 700;
 
 /** The entry behind which the page begins, where the address names one. */
-function placeOf({ query }: Visit): AuditPlace | undefined {
+function positionOf({ query }: Visit): AuditPosition | undefined {
   const [time = '', entryId = ''] = [query.get('before') ?? '', query.get('entry') ?? ''];
   if (!/^\d{1,14}$/.test(time) || entryId.length > ENTRY_CHARACTERS_MAX) return undefined;
   return { happenedMs: Number(time), entryId };
@@ -100,7 +100,7 @@ ${table('What was done', ['Time', 'Action', 'To what', 'By whom', 'From where', 
 <p>${older}</p>`;
 }
 
-const toQuery = ({ happenedMs, entryId }: AuditPlace) =>
+const toQuery = ({ happenedMs, entryId }: AuditPosition) =>
   new URLSearchParams({ before: String(happenedMs), entry: entryId }).toString();
 
 /** What it was changed to, a member a line; what is no JSON stands as it is. */

@@ -12,11 +12,11 @@ import {
 } from '@playline/access-keys';
 import { type HtmlValue, html } from '@playline/api-docs';
 import { invalidField } from '@playline/errors';
-import { told } from '../../alerts/find-alerts.ts';
+import { orNull } from '../../alerts/find-alerts.ts';
+import { copyable, disclosure, emptyState, field, hidden, number, table, time } from '../../frame/components.ts';
 import { environmentPath } from '../../frame/layout.ts';
-import type { Deed, FormValues, PortalPage, Visit } from '../../frame/page.ts';
-import { copyable, disclosure, emptyState, field, hidden, number, table, time } from '../../frame/parts.ts';
-import { placeOf } from '../../frame/place.ts';
+import type { FormAction, FormValues, PortalPage, Visit } from '../../frame/page.ts';
+import { scopeOf } from '../../frame/scope.ts';
 import type { MintSigner } from '../../reads/index.ts';
 import type { PagesParts } from '../index.ts';
 
@@ -34,27 +34,27 @@ export function createCollectionsPage(parts: Parts): PortalPage {
       unlinked: 'Contract unlinked. Its pending mints end as failed, and any project may link it now.',
     },
     show: async (visit, fault) => {
-      const { project, environment } = placeOf(visit);
+      const { project, environment } = scopeOf(visit);
       const records = collectionsOf(await parts.collections.all(), project.id);
       const minting = await readMinting(parts, environment.id, visit.signal);
       const content = toContent(visit, { records, minting }, fault?.values);
       return { kind: 'page', title: `Collections of ${environment.name}`, content };
     },
-    deeds: {
+    actions: {
       link: changing({ parts, access: 'collections.link', notice: 'linked' }, async (store, visit, values) => {
         const owner = ownerOf(visit);
         await linkCollection({ store, servedChains }, { ...contractOf(values), ...owner, name: values.text('name') });
       }),
       rename: changing({ parts, access: 'collections.link', notice: 'renamed' }, async (store, visit, values) => {
-        await renameCollection({ store }, { ...ownOf(visit, values), name: values.text('name') });
+        await renameCollection({ store }, { ...collectionOf(visit, values), name: values.text('name') });
       }),
       relink: changing({ parts, access: 'collections.link', notice: 'linked' }, async (store, visit, values) => {
-        await relinkCollection({ store, servedChains }, { ...ownOf(visit, values), ...ownerOf(visit) });
+        await relinkCollection({ store, servedChains }, { ...collectionOf(visit, values), ...ownerOf(visit) });
       }),
       unlink: changing({ parts, access: 'collections.unlink', notice: 'unlinked' }, async (store, visit, values) => {
         if (values.text('confirm') !== CONFIRM)
           throw invalidField('confirm', `Type ${CONFIRM} to take the contract from the project.`);
-        await unlinkCollection({ store }, ownOf(visit, values));
+        await unlinkCollection({ store }, collectionOf(visit, values));
       }),
     },
   };
@@ -66,11 +66,11 @@ const CONFIRM = 'unlink';
 type Store = ReturnType<Parts['collections']['changedBy']>;
 type Run = (store: Store, visit: Visit, values: FormValues) => Promise<void>;
 
-function changing({ parts, access, notice }: { parts: Parts; access: Action; notice: string }, run: Run): Deed {
+function changing({ parts, access, notice }: { parts: Parts; access: Action; notice: string }, run: Run): FormAction {
   return {
     access,
     run: async (visit, values) => {
-      const { project, environment } = placeOf(visit);
+      const { project, environment } = scopeOf(visit);
       await run(parts.collections.changedBy(visit.author), visit, values);
       return { kind: 'see', to: `${environmentPath(project.id, environment.name)}/collections`, notice };
     },
@@ -79,7 +79,7 @@ function changing({ parts, access, notice }: { parts: Parts; access: Action; not
 
 /** Nothing is linked to an archived project any more; what it has may be unlinked. */
 function ownerOf(visit: Visit) {
-  const { project, environment } = placeOf(visit);
+  const { project, environment } = scopeOf(visit);
   if (project.state === 'archived') throw invalidField('project', 'The project is archived: nothing is linked to it.');
   return { projectId: project.id, environmentId: environment.id };
 }
@@ -90,18 +90,18 @@ const contractOf = (values: FormValues) => ({
 });
 
 /** A collection of the project of the path, whatever the form says. */
-function ownOf(visit: Visit, values: FormValues): CollectionName {
-  return { ...contractOf(values), projectId: placeOf(visit).project.id };
+function collectionOf(visit: Visit, values: FormValues): CollectionName {
+  return { ...contractOf(values), projectId: scopeOf(visit).project.id };
 }
 
 interface Shown {
   /** Of the project. */
   readonly records: readonly CollectionRecord[];
-  readonly minting: ToldMinting;
+  readonly minting: Minting;
 }
 
 function toContent(visit: Visit, { records, minting }: Shown, values?: FormValues): HtmlValue {
-  const { project, environment } = placeOf(visit);
+  const { project, environment } = scopeOf(visit);
   const here = records.filter(({ state, environmentId }) => state === 'linked' && environmentId === environment.id);
   const others = records.filter((record) => !here.includes(record));
   const list =
@@ -173,7 +173,7 @@ function toOthers(visit: Visit, project: ProjectRecord, records: readonly Collec
 }
 
 /** What is known of minting in an environment, as the minter wrote it. */
-interface ToldMinting {
+interface Minting {
   /** Address of the key that signs for its collections; null while there is none. */
   readonly signer: string | null;
   /** Null where it cannot be read now. */
@@ -187,19 +187,19 @@ async function readMinting(
   { signableKeys, reads, frame }: Pick<PagesParts, 'signableKeys' | 'reads' | 'frame'>,
   environmentId: string,
   signal: AbortSignal,
-): Promise<ToldMinting> {
+): Promise<Minting> {
   const question = { environmentId, sinceMs: frame.wallClockMs() - SEEN_MS };
-  const [keys, seen] = await Promise.all([signableKeys.all(), told(reads.mintSigners(question, { signal }))]);
+  const [keys, seen] = await Promise.all([signableKeys.all(), orNull(reads.mintSigners(question, { signal }))]);
   return { signer: findSigner(keys, environmentId)?.address ?? null, seen };
 }
 
 /** Whether the signer of a collection holds the minter's role, as of the last mint that told of it. */
-function toRole({ signer, seen }: ToldMinting, visit: Visit, collection: CollectionRecord): HtmlValue {
+function toRole({ signer, seen }: Minting, visit: Visit, collection: CollectionRecord): HtmlValue {
   const { project, environment } = visit;
   const keys = html`<a href="${environmentPath(project?.id ?? '', environment?.name ?? '')}/signable-keys">signable keys</a>`;
   if (signer === null) return html`No signer: make one among the ${keys}.`;
   const address = copyable(signer, `the address that signs for ${collection.name}`);
-  return html`${address}<br>${seen === null ? 'Its role cannot be told now.' : toWords(find(seen, signer, collection), keys)}`;
+  return html`${address}<br>${seen === null ? 'Its role cannot be told now.' : toSignerState(find(seen, signer, collection), keys)}`;
 }
 
 function find(seen: readonly MintSigner[], signer: string, { chain, contractAddress }: CollectionRecord) {
@@ -211,7 +211,7 @@ function find(seen: readonly MintSigner[], signer: string, { chain, contractAddr
 const isSame = (one: string, other: string) => one.toLowerCase() === other.toLowerCase();
 
 /** The words of contracts and of the minter stand as they are. */
-function toWords(told: MintSigner | undefined, keys: HtmlValue): HtmlValue {
+function toSignerState(told: MintSigner | undefined, keys: HtmlValue): HtmlValue {
   const heldMs = told?.heldMs ?? null;
   if (told !== undefined && told.waiting > 0) {
     const mints = number(told.waiting, told.waiting === 1 ? 'mint' : 'mints');

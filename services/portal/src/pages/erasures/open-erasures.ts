@@ -1,22 +1,22 @@
 import type { ProjectRecord } from '@playline/access-keys';
 import { type HtmlValue, html, type Markup } from '@playline/api-docs';
+import { number, span } from '../../frame/components.ts';
 import { environmentPath } from '../../frame/layout.ts';
 import type { Visit } from '../../frame/page.ts';
-import { number, span } from '../../frame/parts.ts';
 import type { OpenErasures } from '../../reads/index.ts';
 
 /** An erasure usually takes a minute. One that is older than this is late, and somebody has to look. */
 const LATE_MS = 5 * 60_000;
 
 /** Erasures without a receipt of environments; null where nobody can tell now. */
-export interface ToldErasures {
+export interface OldestErasures {
   readonly open: readonly OpenErasures[] | null;
   readonly nowMs: number;
 }
 
 /** The one of these environments that waits for longest, with its age, as a link to where it stands. */
 export function toOldestErasure(
-  { open, nowMs }: ToldErasures,
+  { open, nowMs }: OldestErasures,
   project: ProjectRecord,
   environments: ProjectRecord['environments'] = project.environments,
 ): HtmlValue {
@@ -32,7 +32,7 @@ export function toOldestErasure(
 }
 
 /** What to do about the oldest erasure, where it takes too long. */
-export function toErasureRemedy({ open, nowMs }: ToldErasures, visit: Visit): Markup {
+export function toErasureRemedy({ open, nowMs }: OldestErasures, visit: Visit): Markup {
   const [oldest] = open ?? [];
   if (oldest === undefined || nowMs - oldest.oldestMs <= LATE_MS) return html``;
   const who = visit.mayDo('accounts.read')

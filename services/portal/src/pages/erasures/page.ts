@@ -1,9 +1,9 @@
 import { type HtmlValue, html, type Markup } from '@playline/api-docs';
+import { copyable, emptyState, number, span, table, time } from '../../frame/components.ts';
 import { environmentPath } from '../../frame/layout.ts';
-import { notThere } from '../../frame/not-there.ts';
+import { pageNotFound } from '../../frame/not-found.ts';
 import type { PortalPage, Visit } from '../../frame/page.ts';
-import { copyable, emptyState, number, span, table, time } from '../../frame/parts.ts';
-import { placeOf } from '../../frame/place.ts';
+import { scopeOf } from '../../frame/scope.ts';
 import type { PortalParts } from '../../portal-parts.ts';
 import type { ErasureLine } from '../../reads/index.ts';
 
@@ -18,7 +18,7 @@ export function createErasuresPage({ reads }: Parts): PortalPage {
     path: PATH,
     access: 'erasures.read',
     show: async (visit) => {
-      const { environment } = placeOf(visit);
+      const { environment } = scopeOf(visit);
       const erasures = await reads.erasures(environment.id, { signal: visit.signal });
       return { kind: 'page', title: `Erasures of ${environment.name}`, content: toContent(visit, erasures) };
     },
@@ -31,13 +31,13 @@ export function createReceiptPage({ reads }: Parts): PortalPage {
     path: `${PATH}/:erasure/receipt`,
     access: 'erasures.read',
     show: async (visit) => {
-      const { environment } = placeOf(visit);
+      const { environment } = scopeOf(visit);
       const erasureId = visit.params.erasure ?? '';
       const isId = ERASURE_ID.test(erasureId);
       const receipt = isId
         ? await reads.receipt({ environmentId: environment.id, erasureId }, { signal: visit.signal })
         : null;
-      if (receipt === null) throw notThere();
+      if (receipt === null) throw pageNotFound();
       const text = `${JSON.stringify(receipt, null, 2)}\n`;
       return { kind: 'file', name: `erasure-${erasureId}.json`, type: 'application/json', text };
     },
@@ -58,7 +58,7 @@ ${erasures.length === 500 ? html`<p class="hint">The newest 500. Older ones: npm
 }
 
 function toRow(visit: Visit, each: ErasureLine): readonly HtmlValue[] {
-  const { project, environment } = placeOf(visit);
+  const { project, environment } = scopeOf(visit);
   const receipt = `${environmentPath(project.id, environment.name)}/erasures/${encodeURIComponent(each.erasureId)}/receipt`;
   const since = (ms: number | null) => (ms === null ? '–' : span(ms - each.requestedMs));
   const due = each.logExpiresMs === null ? '–' : html`due ${time(each.logExpiresMs)}`;

@@ -1,7 +1,7 @@
 import { createMemoryKeyUsage } from '@playline/access-keys/test';
 import { afterEach, describe, expect, it } from 'vitest';
+import type { OpenDeadLetters, WriterDelay } from '../../pipeline-status.ts';
 import type { ErasureLine } from '../../reads/index.ts';
-import type { OpenLetters, WriterDelay } from '../../standing/index.ts';
 import { createMemoryReads } from '../../test/memory-reads.ts';
 import { openPortal, type TestPortal } from '../../test/open-portal.ts';
 
@@ -9,16 +9,16 @@ let portal: TestPortal | undefined;
 afterEach(() => portal?.close());
 
 const usage = createMemoryKeyUsage();
-const NONE: OpenLetters = { total: 0, byEnvironment: new Map(), isWhole: true };
+const NONE: OpenDeadLetters = { total: 0, byEnvironment: new Map(), isWhole: true };
 
 const erasures: Record<string, ErasureLine[]> = {};
 const waitingFor = (erasureId: string, ageMs: number) =>
   ({ erasureId, requestedMs: Date.now() - ageMs, visiblyErasedMs: null }) as ErasureLine;
 
-async function open(told: { delay?: () => Promise<WriterDelay>; letters?: () => Promise<OpenLetters> } = {}) {
+async function open(told: { delay?: () => Promise<WriterDelay>; letters?: () => Promise<OpenDeadLetters> } = {}) {
   const { delay = async () => ({ waiting: 0, oldestMs: null }), letters = async () => NONE } = told;
   const reads = createMemoryReads({ erasures });
-  portal = await openPortal({ usage, reads, standing: { writerDelay: delay, openLetters: letters } });
+  portal = await openPortal({ usage, reads, pipeline: { writerDelay: delay, openDeadLetters: letters } });
   const project = await portal.addProject('Sky');
   const [environment] = project.environments;
   return { portal, project, environmentId: environment!.id };

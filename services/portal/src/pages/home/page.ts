@@ -6,15 +6,15 @@ import {
   USUAL_ENVIRONMENTS,
 } from '@playline/access-keys';
 import { type HtmlValue, html } from '@playline/api-docs';
-import { type Figures, type FoundAlerts, findAlerts, readFigures, told } from '../../alerts/find-alerts.ts';
+import { type Figures, type FoundAlerts, findAlerts, orNull, readFigures } from '../../alerts/find-alerts.ts';
+import { disclosure, emptyState, field, number, share, span } from '../../frame/components.ts';
 import { environmentPath, projectPath } from '../../frame/layout.ts';
 import type { PortalPage, Visit } from '../../frame/page.ts';
-import { disclosure, emptyState, field, number, share, span } from '../../frame/parts.ts';
-import type { OpenLetters } from '../../standing/index.ts';
-import { type ToldErasures, toErasureRemedy, toOldestErasure } from '../erasures/open-erasures.ts';
+import type { OpenDeadLetters } from '../../pipeline-status.ts';
+import { type OldestErasures, toErasureRemedy, toOldestErasure } from '../erasures/open-erasures.ts';
 import type { PagesParts } from '../index.ts';
 
-type Parts = Pick<PagesParts, 'projects' | 'usage' | 'standing' | 'keys' | 'reads' | 'frame'>;
+type Parts = Pick<PagesParts, 'projects' | 'usage' | 'pipeline' | 'keys' | 'reads' | 'frame'>;
 
 /** The projects that an account has a role in. */
 export function createHomePage(parts: Parts): PortalPage {
@@ -41,7 +41,7 @@ ${toCreateForm(visit, fault?.values.text('name') ?? '', fault?.message)}
 ${archived.length === 0 ? '' : disclosure(`Archived (${archived.length})`, html`<ul>${archived.map(toLine)}</ul>`)}`,
       };
     },
-    deeds: {
+    actions: {
       create: {
         access: 'project.create',
         run: async (visit, values) => {
@@ -58,10 +58,10 @@ async function readErasures(
   { reads, frame }: Parts,
   { mayDo, signal }: Visit,
   projects: readonly ProjectRecord[],
-): Promise<ToldErasures> {
+): Promise<OldestErasures> {
   const seen = projects.filter(({ id }) => mayDo('erasures.read', id));
   const ids = seen.flatMap(({ environments }) => environments.map(({ id }) => id));
-  return { open: await told(reads.openErasures(ids, { signal })), nowMs: frame.wallClockMs() };
+  return { open: await orNull(reads.openErasures(ids, { signal })), nowMs: frame.wallClockMs() };
 }
 
 /** Rates are means of these minutes, so that one busy second does not look like the usual rate. The present minute is left out. */
@@ -69,14 +69,14 @@ const RATE_MINUTES = 6;
 /** Below one event a second a rate is hard to read: the card then tells the events of an hour. */
 const RATE_MIN = 1;
 
-function toCard(project: ProjectRecord, figures: Figures, erasures: ToldErasures): HtmlValue {
+function toCard(project: ProjectRecord, figures: Figures, erasures: OldestErasures): HtmlValue {
   const { id, name, environments } = project;
   return html`<li class="card"><h2><a href="${projectPath(id)}">${name}</a></h2>
 <dl>${environments.map(
     (each) =>
       html`<dt><a class="environment ${each.kind}" href="${environmentPath(id, each.name)}/keys">${each.name}</a></dt><dd>${toRate(figures.minutes, each.id)}</dd>`,
   )}<dt>Visible delay</dt><dd>${toDelay(figures)}</dd>
-<dt>Open dead letters</dt><dd>${toLetters(figures.letters, environments)}</dd>
+<dt>Open dead letters</dt><dd>${toDeadLetters(figures.deadLetters, environments)}</dd>
 <dt>Oldest open erasure</dt><dd>${toOldestErasure(erasures, project)}</dd>
 <dt>Alerts</dt><dd><a href="${projectPath(id)}/alerts">${toAlerts(findAlerts(project, figures))}</a></dd></dl>
 <p class="quiet"><code>${id}</code></p></li>`;
@@ -108,16 +108,17 @@ function toAlerts({ alerts, unknown }: FoundAlerts): string {
   return alerts.length === 0 ? 'none' : number(alerts.length);
 }
 
-function toLetters(letters: OpenLetters | null, environments: ProjectRecord['environments']): string {
+function toDeadLetters(letters: OpenDeadLetters | null, environments: ProjectRecord['environments']): string {
   if (letters === null) return 'cannot be told now';
   const count = environments.reduce((sum, { id }) => sum + (letters.byEnvironment.get(id) ?? 0), 0);
   return atLeast(letters, count);
 }
 
-const atLeast = ({ isWhole }: OpenLetters, count: number) => (isWhole ? number(count) : `at least ${number(count)}`);
+const atLeast = ({ isWhole }: OpenDeadLetters, count: number) =>
+  isWhole ? number(count) : `at least ${number(count)}`;
 
 /** What the figures of the cards are, and for administrators what belongs to no project. */
-function toMeasures(visit: Visit, { letters, delay }: Figures): HtmlValue {
+function toMeasures(visit: Visit, { deadLetters: letters, delay }: Figures): HtmlValue {
   const waiting = delay !== null && delay.waiting > 0 ? ` ${number(delay.waiting)} wait now.` : '';
   const all =
     letters === null || !visit.mayDo('accounts.read')

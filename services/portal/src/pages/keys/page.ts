@@ -13,14 +13,14 @@ import {
 } from '@playline/access-keys';
 import { type HtmlValue, html } from '@playline/api-docs';
 import { invalidField } from '@playline/errors';
+import { copyable, disclosure, field, hidden, lines, number, table, time } from '../../frame/components.ts';
 import { environmentPath } from '../../frame/layout.ts';
-import type { Answer, Deed, FormValues, PortalPage, Visit } from '../../frame/page.ts';
-import { copyable, disclosure, field, hidden, lines, number, table, time } from '../../frame/parts.ts';
-import { placeOf } from '../../frame/place.ts';
+import type { Answer, FormAction, FormValues, PortalPage, Visit } from '../../frame/page.ts';
+import { scopeOf } from '../../frame/scope.ts';
 import type { PagesParts } from '../index.ts';
 import { toRevealed } from './revealed.ts';
 
-type Parts = Pick<PagesParts, 'keys' | 'usage' | 'settings' | 'note'>;
+type Parts = Pick<PagesParts, 'keys' | 'usage' | 'settings' | 'writeAudit'>;
 
 const KINDS: readonly { kind: KeyKind; title: string; what: string }[] = [
   {
@@ -47,7 +47,7 @@ export function createKeysPage(parts: Parts): PortalPage {
       revoked: 'Key revoked. It stops within a second on every gateway.',
     },
     show: async (visit, fault) => {
-      const { project, environment } = placeOf(visit);
+      const { project, environment } = scopeOf(visit);
       const records = keysOfProject(await parts.keys.all(), project.id).filter(
         ({ environmentId }) => environmentId === environment.id,
       );
@@ -55,9 +55,13 @@ export function createKeysPage(parts: Parts): PortalPage {
       const content = toContent({ visit, records, uses, ...(fault === undefined ? {} : { values: fault.values }) });
       return { kind: 'page', title: `Keys of ${environment.name}`, content };
     },
-    deeds: {
-      create: { access: 'keys.create', isFresh: true, run: (visit, values) => makeKey(parts, visit, values) },
-      refresh: { access: 'keys.refresh', isFresh: true, run: (visit, values) => makeKey(parts, visit, values) },
+    actions: {
+      create: { access: 'keys.create', needsFreshSignIn: true, run: (visit, values) => makeKey(parts, visit, values) },
+      refresh: {
+        access: 'keys.refresh',
+        needsFreshSignIn: true,
+        run: (visit, values) => makeKey(parts, visit, values),
+      },
       revoke: revoking(parts),
       origins: settingOrigins(parts),
       // The form of this deed is on the page of a new key, and on no other.
@@ -66,11 +70,11 @@ export function createKeysPage(parts: Parts): PortalPage {
   };
 }
 
-async function makeKey({ keys, settings, note }: Parts, visit: Visit, values: FormValues): Promise<Answer> {
-  const { project, environment } = placeOf(visit);
+async function makeKey({ keys, settings, writeAudit: note }: Parts, visit: Visit, values: FormValues): Promise<Answer> {
+  const { project, environment } = scopeOf(visit);
   const isRefresh = values.text('deed') === 'refresh';
   const kind = kindOf(values);
-  if (isRefresh) assertMeant(visit, values);
+  if (isRefresh) assertConfirmed(visit, values);
   if (project.state === 'archived') throw invalidField('project', 'The project is archived: it gets no key any more.');
   const name = values.text('name');
   if (name.length > NAME_CHARACTERS_MAX)
@@ -90,7 +94,7 @@ async function makeKey({ keys, settings, note }: Parts, visit: Visit, values: Fo
 
 /** Whether a text is a live key of this environment; of another one's it says no more than of a text that nobody made. */
 async function testKey({ keys }: Parts, visit: Visit, values: FormValues): Promise<Answer> {
-  const { environment } = placeOf(visit);
+  const { environment } = scopeOf(visit);
   const hash = hashKey(values.text('key'));
   const record = (await keys.all()).find(({ live }) => live?.hash === hash);
   const isGood = record !== undefined && record.environmentId === environment.id;
@@ -101,22 +105,22 @@ async function testKey({ keys }: Parts, visit: Visit, values: FormValues): Promi
   return { kind: 'page', title: isGood ? 'The key is good' : 'The key is not good', content: html`${content}${back}` };
 }
 
-const revoking = ({ keys }: Parts): Deed => ({
+const revoking = ({ keys }: Parts): FormAction => ({
   access: 'keys.revoke',
-  isFresh: true,
+  needsFreshSignIn: true,
   run: async (visit, values) => {
-    const { project, environment } = placeOf(visit);
-    assertMeant(visit, values);
+    const { project, environment } = scopeOf(visit);
+    assertConfirmed(visit, values);
     const wanted = { environmentId: environment.id, kind: kindOf(values) };
     await revokeKey({ store: keys.changedBy(visit.author) }, wanted);
     return { kind: 'see', to: `${environmentPath(project.id, environment.name)}/keys`, notice: 'revoked' };
   },
 });
 
-const settingOrigins = ({ keys }: Parts): Deed => ({
+const settingOrigins = ({ keys }: Parts): FormAction => ({
   access: 'keys.origins',
   run: async (visit, values) => {
-    const { project, environment } = placeOf(visit);
+    const { project, environment } = scopeOf(visit);
     const origins = values
       .text('origins')
       .split(/[\s,]+/)
@@ -127,8 +131,8 @@ const settingOrigins = ({ keys }: Parts): Deed => ({
 });
 
 /** Ending a key stops clients at once, so the name of the environment has to be typed. */
-function assertMeant(visit: Visit, values: FormValues): void {
-  const { environment } = placeOf(visit);
+function assertConfirmed(visit: Visit, values: FormValues): void {
+  const { environment } = scopeOf(visit);
   if (values.text('confirm') === environment.name) return;
   throw invalidField('confirm', `Type the name of the environment, ${environment.name}, to end its key.`);
 }
@@ -222,7 +226,7 @@ ${field({ name: 'name', label: 'Name', value: values?.text('name') ?? '', hint: 
 }
 
 function toChanges({ visit, of, values }: Section): HtmlValue {
-  const { environment } = placeOf(visit);
+  const { environment } = scopeOf(visit);
   const isTyped = (deed: string) => values?.text('deed') === deed && values.text('kind') === of.kind;
   const confirm = html`${hidden('kind', of.kind)}
 ${field({ name: 'confirm', label: `Type ${environment.name} to go on`, isRequired: true })}`;

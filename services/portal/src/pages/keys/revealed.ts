@@ -1,7 +1,7 @@
 import type { KeyKind } from '@playline/access-keys';
 import { type HtmlValue, html } from '@playline/api-docs';
+import { copyable, copyableBlock, hidden } from '../../frame/components.ts';
 import type { Answer, Visit } from '../../frame/page.ts';
-import { copyable, copyableBlock, hidden } from '../../frame/parts.ts';
 import type { PortalSettings } from '../../portal-parts.ts';
 
 export interface Revealed {

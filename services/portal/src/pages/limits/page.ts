@@ -8,10 +8,10 @@ import {
 import { type HtmlValue, html } from '@playline/api-docs';
 import { MESSAGE_RATE_MAX } from '@playline/contracts';
 import { invalidField } from '@playline/errors';
+import { disclosure, field, number, share } from '../../frame/components.ts';
 import { environmentPath } from '../../frame/layout.ts';
-import type { Deed, FormValues, PortalPage, Visit } from '../../frame/page.ts';
-import { disclosure, field, number, share } from '../../frame/parts.ts';
-import { placeOf } from '../../frame/place.ts';
+import type { FormAction, FormValues, PortalPage, Visit } from '../../frame/page.ts';
+import { scopeOf } from '../../frame/scope.ts';
 import type { PortalParts } from '../../portal-parts.ts';
 
 type Parts = Pick<PortalParts, 'projects' | 'usage'>;
@@ -26,18 +26,18 @@ export function createLimitsPage(parts: Parts): PortalPage {
     access: 'project.read',
     notices: { changed: 'Gateways follow within a second.' },
     show: async (visit, fault) => {
-      const { environment } = placeOf(visit);
+      const { environment } = scopeOf(visit);
       const use = toUse(await readMinutes(parts, environment.id), environment);
       return { kind: 'page', title: `Limits of ${environment.name}`, content: toContent(visit, use, fault?.values) };
     },
-    deeds: { limit: changing(parts, 'limit'), cap: changing(parts, 'cap') },
+    actions: { limit: changing(parts, 'limit'), cap: changing(parts, 'cap') },
   };
 }
 
-const changing = ({ projects }: Parts, which: 'limit' | 'cap'): Deed => ({
+const changing = ({ projects }: Parts, which: 'limit' | 'cap'): FormAction => ({
   access: which === 'cap' ? 'cap.set' : 'limit.set',
   run: async (visit, values) => {
-    const { project, environment } = placeOf(visit);
+    const { project, environment } = scopeOf(visit);
     const rates: WantedRates = { [which]: rateOf(values) };
     const at = { project: project.id, environment: environment.id };
     await setRates({ store: projects.changedBy(visit.author) }, at, rates);
@@ -85,7 +85,7 @@ function toUse(minutes: readonly EnvironmentMinute[] | null, { cap, limit }: Pro
 }
 
 function toContent(visit: Visit, use: string, values?: FormValues): HtmlValue {
-  const { environment } = placeOf(visit);
+  const { environment } = scopeOf(visit);
   const typed = values?.text('deed') ?? '';
   return html`<p>How many messages all clients of a key may send together. Whoever sends more is answered with 429 and the seconds to wait; nothing that was accepted is lost.</p>
 <dl><dt>Cap</dt><dd>${toText(environment.cap, 'none: the setting of the gateways holds')}</dd>

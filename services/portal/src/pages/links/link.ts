@@ -17,7 +17,7 @@ export interface LinkPagesParts extends SignInPagesParts {
 }
 
 /** Whoever comes in, with the id of their account: they are who makes or changes it. */
-export interface Incomer extends NewPerson {
+export interface Invitee extends NewPerson {
   readonly id: string;
 }
 
@@ -27,7 +27,7 @@ export interface Link {
   readonly title: string;
   /** The account that waits; 'new' where there is to be one, null when the link is not good. */
   find(code: string): Promise<AccountRecord | 'new' | null>;
-  accept(context: AccountContext, code: string, person: Incomer): Promise<AccountRecord>;
+  accept(context: AccountContext, code: string, person: Invitee): Promise<AccountRecord>;
 }
 
 /** All kinds of links. */

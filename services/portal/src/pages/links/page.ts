@@ -1,17 +1,17 @@
 import {
   type AccountRecord,
   findJoinable,
+  invalidLink,
   joinInvitation,
-  linkNotGood,
   toLogin,
   toPersonName,
 } from '@playline/access-keys';
 import { type HtmlValue, html } from '@playline/api-docs';
 import { invalidField } from '@playline/errors';
-import { notThere } from '../../frame/not-there.ts';
-import type { Deed, FormValues, PortalPage, Visit } from '../../frame/page.ts';
-import { field, hidden } from '../../frame/parts.ts';
-import { formsTo, leaveFor } from '../sign-in/open-id.ts';
+import { field, hidden } from '../../frame/components.ts';
+import { pageNotFound } from '../../frame/not-found.ts';
+import type { FormAction, FormValues, PortalPage, Visit } from '../../frame/page.ts';
+import { formsTo, redirectToProvider } from '../sign-in/open-id.ts';
 import {
   answerJson,
   beginSession,
@@ -27,7 +27,7 @@ import {
   contextFor,
   createLinks,
   INVITATION_PATH,
-  type Incomer,
+  type Invitee,
   idFor,
   type Link,
   type LinkPagesParts,
@@ -46,25 +46,25 @@ function createLinkPage(parts: LinkPagesParts, link: Link): PortalPage {
       const code = fault?.values.text('code') ?? visit.query.get('code') ?? '';
       const found = await link.find(code);
       const joinable = await joinableOf(parts, visit, { link, code });
-      if (found === null && joinable === null) throw linkNotGood();
+      if (found === null && joinable === null) throw invalidLink();
       const shown = { parts, visit, link, code, values: fault?.values };
       const content = html`${toJoin(shown, joinable !== null)}${found === null ? '' : toContent(shown, found)}`;
       return { kind: 'page', title: link.title, content, scripts: PASSKEY_SCRIPTS, ...formsTo(parts) };
     },
-    deeds: { accept: accepting(parts, link), ...(link.path === INVITATION_PATH ? { join: joining(parts) } : {}) },
+    actions: { accept: accepting(parts, link), ...(link.path === INVITATION_PATH ? { join: joining(parts) } : {}) },
   };
 }
 
-const accepting = (parts: LinkPagesParts, link: Link): Deed => ({
+const accepting = (parts: LinkPagesParts, link: Link): FormAction => ({
   access: 'everybody',
   run: async (visit, values) => {
     const code = values.text('code');
     const found = await link.find(code);
-    if (found === null) throw linkNotGood();
+    if (found === null) throw invalidLink();
     const { openId, frame } = parts;
-    if (openId !== null && values.text('way') === OPEN_ID_WAY) {
+    if (openId !== null && values.text('way') === OPEN_ID_METHOD) {
       const errand = { kind: 'accept', path: link.path, ...namesOf(found, values) } as const;
-      return leaveFor({ openId, frame }, { errand, code });
+      return redirectToProvider({ openId, frame }, { errand, code });
     }
     const person = await personOf(parts, found, values);
     const account = await link.accept(contextFor(parts, visit, person.id), code, person);
@@ -73,10 +73,10 @@ const accepting = (parts: LinkPagesParts, link: Link): Deed => ({
 });
 
 /** Whoever has an account takes the invitation with it. Nobody has proved anything anew: the session is as fresh as before. */
-const joining = (parts: LinkPagesParts): Deed => ({
+const joining = (parts: LinkPagesParts): FormAction => ({
   access: 'signed in',
   run: async (visit, values) => {
-    if (visit.account === null || visit.session === null) throw notThere();
+    if (visit.account === null || visit.session === null) throw pageNotFound();
     const taken = { text: values.text('code'), accountId: visit.account.id };
     const account = await joinInvitation(contextOf(parts, visit), taken);
     const { signedInAt } = visit.session;
@@ -95,14 +95,14 @@ async function joinableOf(
 }
 
 /** The button that leads to the provider. */
-const OPEN_ID_WAY = 'openid';
+const OPEN_ID_METHOD = 'openid';
 
 /** All that could be wrong is found before the link is taken. @throws PublicError VALIDATION_ERROR */
 async function personOf(
   { signIn, passwords }: LinkPagesParts,
   found: AccountRecord | 'new',
   values: FormValues,
-): Promise<Incomer> {
+): Promise<Invitee> {
   const { login, name } = namesOf(found, values);
   const response = responseOf(values);
   if (response === null) {
@@ -129,7 +129,7 @@ function createCreationPage({ signIn }: LinkPagesParts, link: Link): PortalPage 
     access: 'everybody',
     show: async (visit) => {
       const found = await link.find(visit.query.get('code') ?? '');
-      if (found === null) throw linkNotGood();
+      if (found === null) throw invalidLink();
       const login = found === 'new' || found.login === '' ? toLogin(visit.query.get('login') ?? '') : found.login;
       const id = idFor(found);
       const name = toPersonName(visit.query.get('name') ?? login);
@@ -192,5 +192,5 @@ ${toProvider(parts)}`,
 function toProvider({ openId }: LinkPagesParts): HtmlValue {
   if (openId === null) return '';
   return html`<h2>Or with ${openId.label}</h2>
-<button name="way" value="${OPEN_ID_WAY}">Go on with ${openId.label}</button>`;
+<button name="way" value="${OPEN_ID_METHOD}">Go on with ${openId.label}</button>`;
 }

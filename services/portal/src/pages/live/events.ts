@@ -1,11 +1,11 @@
 import type { AccountRecord, ProjectEnvironment, Sessions } from '@playline/access-keys';
 import { isSessionOf, mayDo } from '@playline/access-keys';
 import { PublicError } from '@playline/errors';
-import { notThere } from '../../frame/not-there.ts';
+import { pageNotFound } from '../../frame/not-found.ts';
 import type { PortalPage, Visit } from '../../frame/page.ts';
-import { personOf, placeOf } from '../../frame/place.ts';
-import { claimantOf, type Leave, type PortalShares } from '../../frame/shares.ts';
-import { EVENT_STREAM_TYPE, parseFilter, tellEvents } from '../../live/index.ts';
+import { scopeOf, signedInOf } from '../../frame/scope.ts';
+import { claimantOf, type PortalShares, type Release } from '../../frame/shares.ts';
+import { EVENT_STREAM_TYPE, parseFilter, sendEvents } from '../../live/index.ts';
 import type { PortalParts } from '../../portal-parts.ts';
 
 export type LiveEventsParts = Pick<PortalParts, 'accounts' | 'projects' | 'live'> & {
@@ -24,19 +24,19 @@ export function createLiveEventsPage(parts: LiveEventsParts): PortalPage {
     path: '/projects/:project/environments/:environment/live/events',
     access: 'live.read',
     show: async (visit) => {
-      const [{ environment }, { account }] = [placeOf(visit), personOf(visit)];
+      const [{ environment }, { account }] = [scopeOf(visit), signedInOf(visit)];
       // A HEAD would hold a look whose events nobody reads.
-      if (visit.exchange.request.method === 'HEAD') throw notThere();
+      if (visit.exchange.request.method === 'HEAD') throw pageNotFound();
       const looks = open.get(account.id) ?? 0;
-      if (looks >= LOOKS_OF_ACCOUNT_MAX) throw tooManyLooks();
+      if (looks >= STREAMS_OF_ACCOUNT_MAX) throw tooManyStreams();
       const filter = parseFilter(visit.query, !isMasked(visit));
       const isStillAllowed = createPermission(parts, visit);
       // Counted before anything is awaited: tabs that open at once must not all see the same count.
       open.set(account.id, looks + 1);
-      let leave: Leave = () => {};
+      let leave: Release = () => {};
       try {
-        leave = await parts.frame.shares.streams.enter(claimantOf(visit));
-        const looker = parts.live.look({
+        leave = await parts.frame.shares.streams.acquire(claimantOf(visit));
+        const looker = parts.live.subscribe({
           environmentId: environment.id,
           filter,
           masks: isMasked(visit),
@@ -44,7 +44,7 @@ export function createLiveEventsPage(parts: LiveEventsParts): PortalPage {
         });
         const stream = visit.exchange.openStream(EVENT_STREAM_TYPE, HEADERS);
         if (stream === null) looker.close();
-        else await tellEvents(looker, stream);
+        else await sendEvents(looker, stream);
       } finally {
         leave();
         const left = (open.get(account.id) ?? 1) - 1;
@@ -57,11 +57,11 @@ export function createLiveEventsPage(parts: LiveEventsParts): PortalPage {
 }
 
 /** Tabs of one person; one account alone must not take the looks of all others. */
-const LOOKS_OF_ACCOUNT_MAX = 8;
+const STREAMS_OF_ACCOUNT_MAX = 8;
 
-const tooManyLooks = () =>
+const tooManyStreams = () =>
   new PublicError('TOO_MANY_REQUESTS_ERROR', {
-    message: `You look at ${LOOKS_OF_ACCOUNT_MAX} live pages already: close one.`,
+    message: `You look at ${STREAMS_OF_ACCOUNT_MAX} live pages already: close one.`,
     retryAfterS: 5,
   });
 
@@ -72,7 +72,7 @@ export const isMasked = (visit: Visit): boolean => !visit.mayDo('people.raw-ids'
  * environment. It does not count as use of the session, which would otherwise never be idle.
  */
 function createPermission({ accounts, projects, sessions }: LiveEventsParts, visit: Visit) {
-  const place = { ...placeOf(visit), ...personOf(visit) };
+  const place = { ...scopeOf(visit), ...signedInOf(visit) };
   const masked = isMasked(visit);
   return async (): Promise<boolean> => {
     const [known, standing, open] = await Promise.all([

@@ -43,7 +43,8 @@ async function openStream(portal: TestPortal, path: string, headers: Record<stri
   return { answer, seen };
 }
 
-const watched = (world: LiveWorld) => until('somebody looks', () => world.hub.lookers > 0 && world.asked.requests > 8);
+const watched = (world: LiveWorld) =>
+  until('somebody looks', () => world.hub.subscribers > 0 && world.requested.requests > 8);
 
 describe('the page of live messages', () => {
   it('says what to do when nothing comes, with a command that bears the publishable key', async () => {
@@ -210,7 +211,7 @@ describe('the page of live messages', () => {
     expect([(await stranger.get(path)).status, (await stranger.get(`${path}/events`)).status]).toEqual([404, 404]);
     const nobody = await openStream(portal, `${path}/events`, {});
     expect(nobody.answer.headers.get('content-type') ?? '').not.toContain('event-stream');
-    expect(world.hub.lookers).toBe(0);
+    expect(world.hub.subscribers).toBe(0);
   });
 });
 
@@ -249,7 +250,7 @@ describe('the stream of live messages', () => {
     expect((await look(other.cookie)).answer.status).toBe(200);
     const head = await fetch(`${portal.origin}${path}/events`, { method: 'HEAD', headers: { cookie: other.cookie } });
     expect(head.status).toBe(404);
-    expect(world.hub.lookers).toBe(9);
+    expect(world.hub.subscribers).toBe(9);
   });
 
   it('is given sixteen times to one project, and still to others and to administrators', async () => {
@@ -265,7 +266,7 @@ describe('the stream of live messages', () => {
     const theirs = `/projects/${other.id}/environments/production/live`;
     expect(await look(await portal.signIn({ project: other, role: 'analyst' }), theirs)).toBe(200);
     expect(await look(await portal.signIn())).toBe(200);
-    expect(world.hub.lookers).toBe(18);
+    expect(world.hub.subscribers).toBe(18);
   });
 
   it.each([
@@ -322,7 +323,7 @@ describe('the stream of live messages', () => {
     await end({ portal, account: account.id, project: project.id });
     await until('it has ended', () => seen.isOver);
     expect(seen.text).toContain('"kind":"end"');
-    expect(world.hub.lookers).toBe(0);
+    expect(world.hub.subscribers).toBe(0);
   });
 });
 

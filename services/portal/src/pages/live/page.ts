@@ -1,14 +1,14 @@
 import { keysOfProject } from '@playline/access-keys';
 import { type HtmlValue, html } from '@playline/api-docs';
-import { CSV_LINES_MAX, CSV_TYPE, toEndedCsv, toIso } from '../../frame/csv.ts';
+import { choice, copyableBlock, emptyState, field, hidden, number } from '../../frame/components.ts';
+import { CSV_LINES_MAX, CSV_TYPE, toIso, toLimitedCsv } from '../../frame/csv.ts';
 import { environmentPath } from '../../frame/layout.ts';
-import type { Answer, Deed, FormValues, PortalPage, Visit } from '../../frame/page.ts';
-import { choice, copyableBlock, emptyState, field, hidden, number } from '../../frame/parts.ts';
-import { placeOf } from '../../frame/place.ts';
+import type { Answer, FormAction, FormValues, PortalPage, Visit } from '../../frame/page.ts';
+import { scopeOf } from '../../frame/scope.ts';
 import { FILTER_CHOICES, type LiveFilter, NO_FILTER, parseFilter } from '../../live/index.ts';
 import {
   type MessageLine,
-  type MessagePlace,
+  type MessagePosition,
   type MessageSearch,
   type PortalReads,
   readManyMessages,
@@ -19,7 +19,7 @@ import { keysOfId } from '../people/subject.ts';
 import { isMasked } from './events.ts';
 import { searchToSave, toSearch } from './search.ts';
 
-type Parts = Pick<PagesParts, 'keys' | 'settings' | 'searchMessages' | 'reads' | 'people' | 'frame' | 'note'>;
+type Parts = Pick<PagesParts, 'keys' | 'settings' | 'searchMessages' | 'reads' | 'people' | 'frame' | 'writeAudit'>;
 
 /** What becomes of each message of an environment, as it happens. */
 export function createLivePage(parts: Parts): PortalPage {
@@ -27,14 +27,14 @@ export function createLivePage(parts: Parts): PortalPage {
     path: '/projects/:project/environments/:environment/live',
     access: 'live.read',
     show: async (visit, fault) => {
-      const { project, environment } = placeOf(visit);
+      const { project, environment } = scopeOf(visit);
       const path = `${environmentPath(project.id, environment.name)}/live`;
       const place = {
         environmentId: environment.id,
         path,
         query: visit.query,
         signal: visit.signal,
-        sight: isMasked(visit) ? ('masked ids' as const) : ('raw ids' as const),
+        idAccess: isMasked(visit) ? ('masked ids' as const) : ('raw ids' as const),
         nowMs: parts.frame.wallClockMs(),
       };
       // Refuses what the role may not look for, before anything is read.
@@ -53,14 +53,14 @@ ${await toSearch(parts, place)}`,
         scripts: ['live.js'],
       };
     },
-    deeds: { person: choosingPerson(parts) },
+    actions: { person: choosingPerson(parts) },
   };
 }
 
 /** Ids of many people leave the portal with it: the audit says who took them, and of which time. */
-async function saving({ reads, note }: Parts, visit: Visit, search: MessageSearch): Promise<Answer> {
+async function saving({ reads, writeAudit: note }: Parts, visit: Visit, search: MessageSearch): Promise<Answer> {
   const [since, until] = [search.sinceMs, search.untilMs].map((ms) => new Date(ms).toISOString());
-  const detail = { since: since ?? '', until: until ?? '', ids: search.sight };
+  const detail = { since: since ?? '', until: until ?? '', ids: search.idAccess };
   await note(visit, { action: 'messages.save', object: search.environmentId, detail });
   return toStoredFile(reads, { search, signal: visit.signal });
 }
@@ -69,10 +69,10 @@ async function saving({ reads, note }: Parts, visit: Visit, search: MessageSearc
  * Makes a filter of an id, which is sent and stands in no address: what does is its keyed hashes. Whoever sees no raw ids may
  * not ask whether one is there.
  */
-const choosingPerson = ({ people, note }: Parts): Deed => ({
+const choosingPerson = ({ people, writeAudit: note }: Parts): FormAction => ({
   access: 'people.raw-ids',
   run: async (visit, values) => {
-    const { environment } = placeOf(visit);
+    const { environment } = scopeOf(visit);
     const who = keysOfId(values.text('person'), environment.id, people.keyOf).join('.');
     const filter = Object.keys(NO_FILTER).map((name): [string, string] => [name, values.text(name)]);
     const query = new URLSearchParams(filter.filter(([name, value]) => value !== '' && name !== 'who'));
@@ -136,7 +136,7 @@ function toLive(path: string, filter: LiveFilter): HtmlValue {
 }
 
 async function toFirstMessage({ keys, settings }: Parts, visit: Visit): Promise<HtmlValue> {
-  const { project, environment } = placeOf(visit);
+  const { project, environment } = scopeOf(visit);
   const live = keysOfProject(await keys.all(), project.id).find(
     (key) => key.environmentId === environment.id && key.kind === 'publishable' && key.revokedAt === null,
   );
@@ -168,12 +168,12 @@ interface StoredFileOptions {
 export function toStoredFile(reads: Pick<PortalReads, 'messages'>, { search, signal }: StoredFileOptions): Answer {
   const messages = (each: MessageSearch) => reads.messages(each, { signal });
   const lists = readManyMessages(messages, search, CSV_LINES_MAX);
-  const pieces = toEndedCsv(lists, { columns: COLUMNS, toCells, toEnd });
+  const pieces = toLimitedCsv(lists, { columns: COLUMNS, toCells, toLastLine: toEnd });
   return { kind: 'long file', name: `messages-${search.environmentId}.csv`, type: CSV_TYPE, pieces };
 }
 
 /** A search takes whole seconds, so the next file begins with the messages of the last second once more. */
-function toEnd({ happenedMs }: MessagePlace): string {
+function toEnd({ happenedMs }: MessagePosition): string {
   const until = toIso(Math.ceil(happenedMs / 1000) * 1000).slice(0, 19);
   return `This file ends here, at ${number(CSV_LINES_MAX, 'messages')}: search until ${until} for those before.`;
 }

@@ -1,10 +1,10 @@
 import { type HtmlValue, html } from '@playline/api-docs';
+import { choice, copyable, emptyState, field, hidden, number, table, time } from '../../frame/components.ts';
 import { CSV_LINES_MAX } from '../../frame/csv.ts';
-import { NO_MOMENT, parseMoment } from '../../frame/moment.ts';
-import { choice, copyable, emptyState, field, hidden, number, table, time } from '../../frame/parts.ts';
+import { INVALID_TIME, parseTime } from '../../frame/parse-time.ts';
 import { FILTER_CHOICES } from '../../live/index.ts';
 import type { PortalParts } from '../../portal-parts.ts';
-import type { MessagePage, MessageSearch, PortalReads, Sight } from '../../reads/index.ts';
+import type { IdAccess, MessagePage, MessageSearch, PortalReads } from '../../reads/index.ts';
 
 /** A stored message, as far as a search shows it. */
 export interface FoundMessage {
@@ -48,7 +48,7 @@ export function createSearchMessages(reads: Pick<PortalReads, 'message'>): Searc
 }
 
 /** What somebody looks for in what is stored; '' says nothing. */
-interface StoredQuestion {
+interface StoredSearch {
   /** Id of a message. */
   readonly id: string;
   readonly name: string;
@@ -64,11 +64,11 @@ interface StoredQuestion {
   readonly after: string;
 }
 
-export interface SearchPlace {
+export interface SearchScope {
   readonly environmentId: string;
   readonly path: string;
   readonly query: URLSearchParams;
-  readonly sight: Sight;
+  readonly idAccess: IdAccess;
   readonly signal: AbortSignal;
   readonly nowMs: number;
 }
@@ -76,10 +76,10 @@ export interface SearchPlace {
 type Parts = Pick<PortalParts, 'searchMessages' | 'reads'>;
 
 /** What is stored, beside what comes in; the answer stands in the page, so it works without JavaScript. */
-export async function toSearch({ searchMessages, reads }: Parts, place: SearchPlace): Promise<HtmlValue> {
+export async function toSearch({ searchMessages, reads }: Parts, place: SearchScope): Promise<HtmlValue> {
   if (searchMessages === null)
     return emptyState('Exact search', html`<p>Stored messages cannot be searched from this portal.</p>`);
-  const question = toQuestion(place.query);
+  const question = readSearch(place.query);
   const id = question.id.trim().toLowerCase();
   return html`<section><h2>Exact search</h2>
 <p>Looks through everything that is stored: by the id that a client gave a message, or by the name of an event, by its type, surface and test traffic, and when it happened${question.who === '' ? '' : ', of the person whom the filter names'}.</p>
@@ -87,14 +87,14 @@ ${toForm(place.path, question)}
 ${id !== '' ? await toFound(searchMessages, place.environmentId, { ...question, id }) : isOfMany(question) ? await toList(reads, place, question) : ''}</section>`;
 }
 
-const isOfMany = ({ name, type, surface, test, since, until, who }: StoredQuestion) =>
+const isOfMany = ({ name, type, surface, test, since, until, who }: StoredSearch) =>
   [name, type, surface, test, since, until, who].some((text) => text !== '');
 
 /** Fields of the search by those of the filter above it, which has names of its own: each of the two is asked by itself. */
 const NARROWING = { type: 'stored-type', surface: 'stored-surface', test: 'stored-test' } as const;
 
 /** Words about what is none of the choices. */
-function toMistake(question: StoredQuestion): string | null {
+function toProblem(question: StoredSearch): string | null {
   for (const name of ['type', 'surface', 'test'] as const) {
     const choices: readonly string[] = FILTER_CHOICES[name];
     if (question[name] !== '' && !choices.includes(question[name]))
@@ -104,14 +104,14 @@ function toMistake(question: StoredQuestion): string | null {
 }
 
 /** What is to be saved as a file; null where nothing is looked for that a list would show, or not as it may be said. */
-export function searchToSave(place: SearchPlace): MessageSearch | null {
-  const question = toQuestion(place.query);
+export function searchToSave(place: SearchScope): MessageSearch | null {
+  const question = readSearch(place.query);
   if (question.id.trim() !== '' || !isOfMany(question)) return null;
   const search = toMessageSearch(place, question);
   return typeof search === 'string' ? null : search;
 }
 
-function toQuestion(query: URLSearchParams): StoredQuestion {
+function readSearch(query: URLSearchParams): StoredSearch {
   const text = (name: string) => query.get(name) ?? '';
   return {
     id: text(FIND_FIELD),
@@ -126,7 +126,7 @@ function toQuestion(query: URLSearchParams): StoredQuestion {
   };
 }
 
-function toForm(path: string, question: StoredQuestion): HtmlValue {
+function toForm(path: string, question: StoredSearch): HtmlValue {
   const { id, name, since, until, who } = question;
   const narrowing = (of: keyof typeof NARROWING, label: string) =>
     choice({
@@ -149,11 +149,11 @@ ${field({ name: 'until', label: 'Until (UTC)', value: until, charactersMax: 19 }
 async function toFound(
   searchMessages: SearchMessages,
   environmentId: string,
-  question: StoredQuestion,
+  question: StoredSearch,
 ): Promise<HtmlValue> {
   const { id } = question;
   if (!ID.test(id)) return html`<p role="alert">Give a message id: a UUID, as clients send it.</p>`;
-  const mistake = toMistake(question);
+  const mistake = toProblem(question);
   if (mistake !== null) return html`<p role="alert">${mistake}</p>`;
   const stored = await searchMessages({ environmentId, id });
   if (stored.length === 0)
@@ -172,7 +172,7 @@ async function toFound(
 }
 
 /** An id is exact: it needs no time, and the filter of a person is not asked. */
-const isWanted = (message: FoundMessage, { name, type, surface, test }: StoredQuestion) =>
+const isWanted = (message: FoundMessage, { name, type, surface, test }: StoredSearch) =>
   (name === '' || message.name === name) &&
   (type === '' || message.type === type) &&
   (surface === '' || message.surface === surface) &&
@@ -184,25 +184,25 @@ const toSurface = ({ surface, isTest }: Pick<FoundMessage, 'surface' | 'isTest'>
 
 const DAY_MS = 86_400_000;
 /** Without an id where a search ran out of time between two messages: all that is older. */
-const PLACE = /^(\d{1,14})\.((?:[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})?)$/;
+const POSITION = /^(\d{1,14})\.((?:[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})?)$/;
 
 /** A page of what happened in the span. */
-async function toList(reads: Parts['reads'], place: SearchPlace, question: StoredQuestion): Promise<HtmlValue> {
+async function toList(reads: Parts['reads'], place: SearchScope, question: StoredSearch): Promise<HtmlValue> {
   const search = toMessageSearch(place, question);
   if (typeof search === 'string') return html`<p role="alert">${search}</p>`;
-  const [, ms, messageId] = PLACE.exec(question.after) ?? [];
+  const [, ms, messageId] = POSITION.exec(question.after) ?? [];
   const after = messageId === undefined ? {} : { after: { happenedMs: Number(ms), messageId } };
   return toPage(place, await reads.messages({ ...search, ...after }, { signal: place.signal }));
 }
 
 /** The span ends now, and is a day long, where it does not say. @returns words about what cannot be looked for */
-function toMessageSearch(place: SearchPlace, question: StoredQuestion): MessageSearch | string {
-  const { environmentId, sight, nowMs } = place;
+function toMessageSearch(place: SearchScope, question: StoredSearch): MessageSearch | string {
+  const { environmentId, idAccess: sight, nowMs } = place;
   const { name, type, surface, test } = question;
-  const mistake = toMistake(question);
+  const mistake = toProblem(question);
   if (mistake !== null) return mistake;
-  const [since, until] = [parseMoment(question.since), parseMoment(question.until)];
-  if (since === undefined || until === undefined) return NO_MOMENT;
+  const [since, until] = [parseTime(question.since), parseTime(question.until)];
+  if (since === undefined || until === undefined) return INVALID_TIME;
   const untilMs = until ?? nowMs + DAY_MS;
   const sinceMs = since ?? (until ?? nowMs) - DAY_MS;
   if (sinceMs >= untilMs) return 'The span ends in front of its beginning.';
@@ -210,7 +210,7 @@ function toMessageSearch(place: SearchPlace, question: StoredQuestion): MessageS
     environmentId,
     sinceMs,
     untilMs,
-    sight,
+    idAccess: sight,
     name,
     type,
     surface,
@@ -219,7 +219,7 @@ function toMessageSearch(place: SearchPlace, question: StoredQuestion): MessageS
   };
 }
 
-function toPage({ path, query }: SearchPlace, { messages, next, searchedSinceMs }: MessagePage): HtmlValue {
+function toPage({ path, query }: SearchScope, { messages, next, searchedSinceMs }: MessagePage): HtmlValue {
   const rows = messages.map((each) => [
     ...[time(each.happenedMs), each.type, each.name, toSurface(each), each.userId || each.anonymousId],
     ...[copyable(each.messageId, 'the message id'), copyable(each.traceId, 'the trace id')],

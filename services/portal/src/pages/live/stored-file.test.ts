@@ -126,7 +126,7 @@ describe('a search of messages as a file', () => {
       const place = { happenedMs: NOW_MS, messageId: 'm' };
       return { messages: list.slice(0, messagesMax), next: left > 0 ? place : null, searchedSinceMs: 0 };
     };
-    const search = { environmentId: 'e', sinceMs: 0, untilMs: NOW_MS, sight: 'raw ids' as const };
+    const search = { environmentId: 'e', sinceMs: 0, untilMs: NOW_MS, idAccess: 'raw ids' as const };
     const file = toStoredFile({ messages: readPage }, { search, signal: new AbortController().signal });
     if (file.kind !== 'long file') throw new Error('it is a file');
     let [lines, last] = [0, ''];

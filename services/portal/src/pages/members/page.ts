@@ -1,10 +1,10 @@
 import { type AccountRecord, invite, ROLES, type Role, revokeInvitation, roleIn, setRole } from '@playline/access-keys';
 import { type HtmlValue, html } from '@playline/api-docs';
 import { invalidField, PublicError } from '@playline/errors';
+import { choice, copyable, disclosure, field, hidden, table, time } from '../../frame/components.ts';
 import { projectPath } from '../../frame/layout.ts';
-import type { Answer, Deed, FormValues, PortalPage, Visit } from '../../frame/page.ts';
-import { choice, copyable, disclosure, field, hidden, table, time } from '../../frame/parts.ts';
-import { projectOf } from '../../frame/place.ts';
+import type { Answer, FormAction, FormValues, PortalPage, Visit } from '../../frame/page.ts';
+import { projectOf } from '../../frame/scope.ts';
 import { beginSession, contextOf, type SignInPagesParts } from '../sign-in/parts.ts';
 
 /** What members pages work with besides. */
@@ -34,7 +34,7 @@ export function createMembersPage(parts: MembersParts): PortalPage {
       const members = (await parts.accounts.all()).filter((account) => roleIn(account, id) !== null);
       return { kind: 'page', title: 'Members', content: toContent(visit, members, fault?.values) };
     },
-    deeds: { invite: inviting(parts), role: changingRole(parts), remove: removing(parts), revoke: revoking(parts) },
+    actions: { invite: inviting(parts), role: changingRole(parts), remove: removing(parts), revoke: revoking(parts) },
   };
 }
 
@@ -59,9 +59,9 @@ export function toInvited(origin: URL, text: string, back: string): Answer {
 
 const pathOf = (visit: Visit) => `${projectPath(projectOf(visit).id)}/members`;
 
-const inviting = (parts: MembersParts): Deed => ({
+const inviting = (parts: MembersParts): FormAction => ({
   access: 'members.invite',
-  isFresh: true,
+  needsFreshSignIn: true,
   run: async (visit, values) => {
     const roles = [{ projectId: projectOf(visit).id, role: chosenRole(values) }];
     const wanted = { name: values.text('name'), roles, isAdministrator: false };
@@ -79,14 +79,14 @@ async function memberOf(parts: MembersParts, visit: Visit, values: FormValues): 
   throw new PublicError('RESOURCE_NOT_FOUND', { message: 'There is no such account.' });
 }
 
-const changingTo = (parts: MembersParts, roleOf: (values: FormValues) => Role | null, notice: string): Deed => ({
+const changingTo = (parts: MembersParts, roleOf: (values: FormValues) => Role | null, notice: string): FormAction => ({
   access: 'members.change',
-  isFresh: true,
+  needsFreshSignIn: true,
   run: async (visit, values) => {
     const [accountId, projectId] = [await memberOf(parts, visit, values), projectOf(visit).id];
     const role = roleOf(values);
     const changed = await setRole(contextOf(parts, visit), { accountId, projectId, role });
-    if (role === null) await parts.note(visit, { action: 'member.remove', object: accountId });
+    if (role === null) await parts.writeAudit(visit, { action: 'member.remove', object: accountId });
     const isOwn = accountId === visit.account?.id;
     const cookie = isOwn ? { cookie: await beginSession(parts, visit, { account: changed }) } : {};
     return { kind: 'see', to: isOwn ? '/' : pathOf(visit), notice, ...cookie };
@@ -96,7 +96,7 @@ const changingTo = (parts: MembersParts, roleOf: (values: FormValues) => Role | 
 const changingRole = (parts: MembersParts) => changingTo(parts, chosenRole, 'changed');
 const removing = (parts: MembersParts) => changingTo(parts, () => null, 'removed');
 
-const revoking = (parts: MembersParts): Deed => ({
+const revoking = (parts: MembersParts): FormAction => ({
   access: 'members.invite',
   run: async (visit, values) => {
     await revokeInvitation(contextOf(parts, visit), await memberOf(parts, visit, values));

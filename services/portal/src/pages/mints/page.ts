@@ -1,34 +1,32 @@
 import { type HtmlValue, html, type Markup } from '@playline/api-docs';
 import { MINT_STATUSES } from '@playline/contracts';
-import { CSV_LINES_MAX, CSV_TYPE, toEndedCsv, toIso } from '../../frame/csv.ts';
+import { choice, copyable, emptyState, number, table, time } from '../../frame/components.ts';
+import { CSV_LINES_MAX, CSV_TYPE, toIso, toLimitedCsv } from '../../frame/csv.ts';
 import type { Answer, PortalPage, Visit } from '../../frame/page.ts';
-import { choice, copyable, emptyState, number, table, time } from '../../frame/parts.ts';
-import { placeOf } from '../../frame/place.ts';
-import {
-  MINTS_SHOWN_MAX,
-  type MintLine,
-  type MintQuestion,
-  type PortalReads,
-  readManyMints,
-} from '../../reads/index.ts';
+import { scopeOf } from '../../frame/scope.ts';
+import { MINTS_SHOWN_MAX, type MintLine, type MintSearch, type PortalReads, readManyMints } from '../../reads/index.ts';
 import type { PagesParts } from '../index.ts';
 
 /** Mints are final within minutes; what is older stands in the history, and behind `npm run mints -- list`. */
 const SHOWN_MS = 90 * 86_400_000;
 
 /** What became of assets that games asked to be minted. */
-export function createMintsPage({ reads, frame, note }: Pick<PagesParts, 'reads' | 'frame' | 'note'>): PortalPage {
+export function createMintsPage({
+  reads,
+  frame,
+  writeAudit: note,
+}: Pick<PagesParts, 'reads' | 'frame' | 'writeAudit'>): PortalPage {
   return {
     path: '/projects/:project/environments/:environment/mints',
     access: 'project.read',
     show: async (visit) => {
-      const { environment } = placeOf(visit);
+      const { environment } = scopeOf(visit);
       const { query, signal } = visit;
-      const status: MintQuestion['status'] = MINT_STATUSES.find((each) => each === query.get('status')) ?? '';
+      const status: MintSearch['status'] = MINT_STATUSES.find((each) => each === query.get('status')) ?? '';
       const question = { environmentId: environment.id, sinceMs: frame.wallClockMs() - SHOWN_MS, status };
       if (query.get('as') === 'csv') {
         await note(visit, { action: 'mints.save', object: environment.id, detail: { status } });
-        return toMintsFile(reads, { question, signal });
+        return toMintsFile(reads, { search: question, signal });
       }
       const mints = await reads.mints(question, { signal });
       const content = html`${toFilter(status)}${mints.length === 0 ? toEmpty(status) : toTable(visit, mints, status)}`;
@@ -88,14 +86,14 @@ const toCells = (mint: MintLine): readonly string[] => [
 ];
 
 interface MintsFileOptions {
-  readonly question: MintQuestion;
+  readonly search: MintSearch;
   readonly signal: AbortSignal;
 }
 
 /** All that a page of mints would show, however many. */
-function toMintsFile(reads: Pick<PortalReads, 'mints'>, { question, signal }: MintsFileOptions): Answer {
+function toMintsFile(reads: Pick<PortalReads, 'mints'>, { search: question, signal }: MintsFileOptions): Answer {
   const lists = readManyMints((each) => reads.mints(each, { signal }), question, CSV_LINES_MAX);
   const toEnd = () => `This file ends here, at ${number(CSV_LINES_MAX, 'mints')}: npm run mints -- list has all.`;
-  const pieces = toEndedCsv(lists, { columns: COLUMNS, toCells, toEnd });
+  const pieces = toLimitedCsv(lists, { columns: COLUMNS, toCells, toLastLine: toEnd });
   return { kind: 'long file', name: `mints-${question.environmentId}.csv`, type: CSV_TYPE, pieces };
 }

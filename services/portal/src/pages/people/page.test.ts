@@ -31,7 +31,7 @@ beforeAll(async () => {
   };
   portal = await openPortal({
     // A decision comes while the request is sent, or not at all: nothing is waited for.
-    people: createMemoryPeople({ people, producer: { sendPlaced }, decisionMaxMs: 0 }),
+    people: createMemoryPeople({ people, producer: { sendForOffset: sendPlaced }, decisionMaxMs: 0 }),
     reads: createMemoryReads({ ids, links }),
     logger: createLogger({ service: 'portal', level: 'debug' }, { write: (line: string) => lines.push(line) }),
     audit: { append: async (entry) => void entries.push(entry) },

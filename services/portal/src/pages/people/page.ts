@@ -1,16 +1,24 @@
 import { type HtmlValue, html, type Markup } from '@playline/api-docs';
 import { invalidField } from '@playline/errors';
-import { GATHERING, type Household, keysOf, NO_PARTING, type Suspect, toParting, wordsOfLink } from '@playline/people';
+import {
+  describeLink,
+  GATHERING,
+  keysOf,
+  type PersonMembers,
+  SPLIT_BLOCKERS,
+  type Suspect,
+  splitPerson,
+} from '@playline/people';
+import { choice, copyable, disclosure, field, hidden, number, table, time } from '../../frame/components.ts';
 import { environmentPath } from '../../frame/layout.ts';
-import type { Answer, Deed, FormValues, PortalPage, Visit } from '../../frame/page.ts';
-import { choice, copyable, disclosure, field, hidden, number, table, time } from '../../frame/parts.ts';
-import { placeOf } from '../../frame/place.ts';
+import type { Answer, FormAction, FormValues, PortalPage, Visit } from '../../frame/page.ts';
+import { scopeOf } from '../../frame/scope.ts';
 import type { PortalParts } from '../../portal-parts.ts';
 import type { ConsentChange, LinkDecision } from '../../reads/index.ts';
 import type { PagesParts } from '../index.ts';
 import { erasureKeysOf, SUBJECT_CHOICES, type Subject, subjectOf } from './subject.ts';
 
-type Parts = Pick<PagesParts, 'people' | 'reads' | 'note'>;
+type Parts = Pick<PagesParts, 'people' | 'reads' | 'writeAudit'>;
 
 /** While Redis does not answer, the search is shown all the same. */
 async function heldIds({ people }: Parts, environmentId: string) {
@@ -24,7 +32,7 @@ export function createPeoplePage(parts: Parts): PortalPage {
     path: '/projects/:project/environments/:environment/people',
     access: 'people.raw-ids',
     show: async (visit, fault) => {
-      const { environment } = placeOf(visit);
+      const { environment } = scopeOf(visit);
       const deed = fault?.values.text('deed');
       // The message about the mistake stands above the person that the form was about.
       if (fault !== undefined && (deed === 'erase' || deed === 'unlink')) return showPerson(parts, visit, fault.values);
@@ -34,12 +42,12 @@ export function createPeoplePage(parts: Parts): PortalPage {
         content: html`<p class="quiet">Find a person by any id that clients have sent.</p>${toSearch(visit, fault?.values)}${await heldIds(parts, environment.id)}`,
       };
     },
-    deeds: {
+    actions: {
       search: {
         access: 'people.raw-ids',
         run: async (visit, values) => {
           const answer = await showPerson(parts, visit, values);
-          await parts.note(visit, { action: 'person.find', detail: { page: 'people', by: values.text('kind') } });
+          await parts.writeAudit(visit, { action: 'person.find', detail: { page: 'people', by: values.text('kind') } });
           return answer;
         },
       },
@@ -50,7 +58,7 @@ export function createPeoplePage(parts: Parts): PortalPage {
 }
 
 async function showPerson(parts: Parts, visit: Visit, values: FormValues): Promise<Answer> {
-  const { environment } = placeOf(visit);
+  const { environment } = scopeOf(visit);
   const subject = subjectOf(values, environment.id, parts.people.keyOf);
   const found = await findPerson(parts, subject, visit.signal);
   return {
@@ -60,11 +68,11 @@ async function showPerson(parts: Parts, visit: Visit, values: FormValues): Promi
   };
 }
 
-const erasing = ({ people, note }: Parts): Deed => ({
+const erasing = ({ people, writeAudit: note }: Parts): FormAction => ({
   access: 'erasure.request',
-  isFresh: true,
+  needsFreshSignIn: true,
   run: async (visit, values) => {
-    const { environment } = placeOf(visit);
+    const { environment } = scopeOf(visit);
     const subject = subjectOf(values, environment.id, people.keyOf);
     const subjectKeys = erasureKeysOf(subject, people.keyOf);
     if (values.text('confirm') !== values.text('id'))
@@ -83,22 +91,22 @@ const erasing = ({ people, note }: Parts): Deed => ({
   },
 });
 
-const unlinking = ({ people, note }: Parts): Deed => ({
+const unlinking = ({ people, writeAudit: note }: Parts): FormAction => ({
   access: 'people.unlink',
-  isFresh: true,
+  needsFreshSignIn: true,
   run: async (visit, values) => {
-    const { environment } = placeOf(visit);
+    const { environment } = scopeOf(visit);
     const subject = subjectOf(values, environment.id, people.keyOf);
     const chosen = new Set(values.all('member'));
     const household = await people.household(subject);
     const keys = household.members.map(({ key }) => key).filter((key) => chosen.has(key.toString('hex')));
     if (keys.length === 0 || keys.length !== chosen.size)
       throw invalidField('member', 'Choose identities of this person. It may have changed: look at it again.');
-    const parting = toParting(keys, household);
-    if (typeof parting === 'string') throw invalidField('member', NO_PARTING[parting]);
+    const parting = splitPerson(keys, household);
+    if (typeof parting === 'string') throw invalidField('member', SPLIT_BLOCKERS[parting]);
     const { traceId } = visit.exchange;
     const isSeen = await people.requestUnlink({ ...parting, environmentId: environment.id, traceId });
-    const detail = { split: parting.gone.length, stayed: parting.stayed.length };
+    const detail = { split: parting.leaving.length, stayed: parting.staying.length };
     await note(visit, { action: 'identity.unlink', object: household.personKey.toString('hex'), detail });
     return {
       kind: 'page',
@@ -189,7 +197,7 @@ function toLinkRow(link: LinkDecision, known: Known): HtmlValue[] {
     link.link,
     nameOf(link.a.identityId, link.a.kind, known),
     nameOf(link.b.identityId, link.b.kind, known),
-    html`${link.outcome}: ${wordsOfLink(link)}`,
+    html`${link.outcome}: ${describeLink(link)}`,
     copyable(link.messageId, 'the message id'),
     copyable(link.traceId, 'the trace id'),
   ];
@@ -288,7 +296,7 @@ async function findPerson(
   return { subject, personHex, isLinked, isKnown, members, links, consents };
 }
 
-function toMembers(subject: Subject, { members }: Household) {
+function toMembers(subject: Subject, { members }: PersonMembers) {
   if (members.length === 0)
     return [{ keyHex: subject.key.toString('hex'), kind: subject.named?.kind ?? null, linkedMs: null }];
   return members.map(({ key, kind, linkedAt }) => ({ keyHex: key.toString('hex'), kind, linkedMs: linkedAt }));

@@ -8,12 +8,12 @@ import {
 } from '@playline/access-keys';
 import { type HtmlValue, html } from '@playline/api-docs';
 import { invalidField, PublicError } from '@playline/errors';
-import { told } from '../../alerts/find-alerts.ts';
+import { orNull } from '../../alerts/find-alerts.ts';
+import { choice, copyable, disclosure, field, table, time } from '../../frame/components.ts';
 import { environmentPath, projectPath } from '../../frame/layout.ts';
-import type { Deed, FormValues, PortalPage, Visit } from '../../frame/page.ts';
-import { choice, copyable, disclosure, field, table, time } from '../../frame/parts.ts';
-import { projectOf } from '../../frame/place.ts';
-import { type ToldErasures, toErasureRemedy, toOldestErasure } from '../erasures/open-erasures.ts';
+import type { FormAction, FormValues, PortalPage, Visit } from '../../frame/page.ts';
+import { projectOf } from '../../frame/scope.ts';
+import { type OldestErasures, toErasureRemedy, toOldestErasure } from '../erasures/open-erasures.ts';
 import type { PagesParts } from '../index.ts';
 
 type Parts = Pick<PagesParts, 'projects' | 'keys' | 'reads' | 'frame'>;
@@ -31,16 +31,16 @@ export function createProjectPage(parts: Parts): PortalPage {
     show: async (visit, fault) => {
       const project = projectOf(visit);
       const ids = project.environments.map(({ id }) => id);
-      const open = await told(parts.reads.openErasures(ids, { signal: visit.signal }));
+      const open = await orNull(parts.reads.openErasures(ids, { signal: visit.signal }));
       const erasures = { open, nowMs: parts.frame.wallClockMs() };
       const shown = { project, erasures, ...(fault === undefined ? {} : { values: fault.values }) };
       return { kind: 'page', title: project.name, content: toContent(visit, shown) };
     },
-    deeds: { rename: renaming(parts), 'add-environment': adding(parts), archive: archiving(parts) },
+    actions: { rename: renaming(parts), 'add-environment': adding(parts), archive: archiving(parts) },
   };
 }
 
-const renaming = ({ projects }: Parts): Deed => ({
+const renaming = ({ projects }: Parts): FormAction => ({
   access: 'project.rename',
   run: async (visit, values) => {
     const { id } = projectOf(visit);
@@ -49,7 +49,7 @@ const renaming = ({ projects }: Parts): Deed => ({
   },
 });
 
-const adding = ({ projects }: Parts): Deed => ({
+const adding = ({ projects }: Parts): FormAction => ({
   access: 'environment.create',
   run: async (visit, values) => {
     const { id } = projectOf(visit);
@@ -65,9 +65,9 @@ function kindOf(values: FormValues): KeyEnvironment {
   throw invalidField('kind', 'An environment is of production or of development.');
 }
 
-const archiving = ({ projects, keys }: Parts): Deed => ({
+const archiving = ({ projects, keys }: Parts): FormAction => ({
   access: 'project.archive',
-  isFresh: true,
+  needsFreshSignIn: true,
   run: async (visit, values) => {
     const { id, name } = projectOf(visit);
     if (values.text('confirm') !== name)
@@ -84,7 +84,7 @@ const archiving = ({ projects, keys }: Parts): Deed => ({
 
 interface Shown {
   readonly project: ProjectRecord;
-  readonly erasures: ToldErasures;
+  readonly erasures: OldestErasures;
   readonly values?: FormValues;
 }
 

@@ -12,7 +12,6 @@ import {
 } from '@playline/access-keys';
 import { type HtmlValue, html } from '@playline/api-docs';
 import { invalidField } from '@playline/errors';
-import type { Answer, Deed, FormValues, PortalPage, Visit } from '../../frame/page.ts';
 import {
   copyable,
   copyableBlock,
@@ -23,10 +22,11 @@ import {
   number,
   table,
   time,
-} from '../../frame/parts.ts';
+} from '../../frame/components.ts';
+import type { Answer, FormAction, FormValues, PortalPage, Visit } from '../../frame/page.ts';
 import type { PagesParts } from '../index.ts';
 
-type Parts = Pick<PagesParts, 'rateLimitKeys' | 'settings' | 'note'>;
+type Parts = Pick<PagesParts, 'rateLimitKeys' | 'settings' | 'writeAudit'>;
 
 const PATH = '/instance/rate-limit-keys';
 
@@ -40,15 +40,15 @@ export function createRateLimitKeysPage(parts: Parts): PortalPage {
       const records = await parts.rateLimitKeys.all();
       return { kind: 'page', title: 'Rate limit keys', content: toContent(visit, records, fault?.values) };
     },
-    deeds: {
+    actions: {
       create: {
         access: 'rate-limit-keys.create',
-        isFresh: true,
+        needsFreshSignIn: true,
         run: async (visit, values) => reveal(parts, visit, await create(parts, visit, values)),
       },
       refresh: {
         access: 'rate-limit-keys.refresh',
-        isFresh: true,
+        needsFreshSignIn: true,
         run: async (visit, values) => {
           const store = parts.rateLimitKeys.changedBy(visit.author);
           const context = { store, prefix: parts.settings.keyPrefix };
@@ -61,7 +61,7 @@ export function createRateLimitKeysPage(parts: Parts): PortalPage {
 }
 
 async function reveal(parts: Parts, visit: Visit, made: CreatedRateLimitKey): Promise<Answer> {
-  await parts.note(visit, { action: 'key.show', object: made.record.keyId });
+  await parts.writeAudit(visit, { action: 'key.show', object: made.record.keyId });
   return toRevealed(parts, made);
 }
 
@@ -73,9 +73,9 @@ function create({ rateLimitKeys, settings }: Parts, visit: Visit, values: FormVa
   return createRateLimitKey(context, { partner, ...planOf(values) });
 }
 
-const revoking = ({ rateLimitKeys }: Parts): Deed => ({
+const revoking = ({ rateLimitKeys }: Parts): FormAction => ({
   access: 'rate-limit-keys.revoke',
-  isFresh: true,
+  needsFreshSignIn: true,
   run: async (visit, values) => {
     await revokeRateLimitKey({ store: rateLimitKeys.changedBy(visit.author) }, values.text('key'));
     return { kind: 'see', to: PATH, notice: 'revoked' };

@@ -1,8 +1,8 @@
 import { type HtmlValue, html, type Markup } from '@playline/api-docs';
+import { choice, emptyState, field, number, table, time } from '../../frame/components.ts';
 import { CSV_TYPE, toCsvLine } from '../../frame/csv.ts';
 import type { Answer, PortalPage, Visit } from '../../frame/page.ts';
-import { choice, emptyState, field, number, table, time } from '../../frame/parts.ts';
-import { placeOf } from '../../frame/place.ts';
+import { scopeOf } from '../../frame/scope.ts';
 import type { Rejection, RejectionCount, RejectionStep } from '../../reads/index.ts';
 import type { PagesParts } from '../index.ts';
 
@@ -20,12 +20,16 @@ const DEFAULT_SPAN = SPANS[1];
 const TRACE = /^[0-9a-f]{32}$/;
 
 /** Why messages of an environment were rejected: by code, field and client, over time, and of one request. */
-export function createRejectionsPage({ reads, frame, note }: Pick<PagesParts, 'reads' | 'frame' | 'note'>): PortalPage {
+export function createRejectionsPage({
+  reads,
+  frame,
+  writeAudit: note,
+}: Pick<PagesParts, 'reads' | 'frame' | 'writeAudit'>): PortalPage {
   return {
     path: '/projects/:project/environments/:environment/rejections',
     access: 'rejections.read',
     show: async (visit) => {
-      const { environment } = placeOf(visit);
+      const { environment } = scopeOf(visit);
       const { query, signal } = visit;
       const span = SPANS.find(({ value }) => value === query.get('hours')) ?? DEFAULT_SPAN;
       const untilMs = frame.wallClockMs();

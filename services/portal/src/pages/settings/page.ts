@@ -11,10 +11,10 @@ import {
 } from '@playline/access-keys';
 import { type HtmlValue, html } from '@playline/api-docs';
 import { invalidField } from '@playline/errors';
-import type { Deed, FormValues, PortalPage, Visit } from '../../frame/page.ts';
-import { disclosure, field, hidden, table, time } from '../../frame/parts.ts';
-import { personOf } from '../../frame/place.ts';
-import { formsTo, leaveFor, openIdForm } from '../sign-in/open-id.ts';
+import { disclosure, field, hidden, table, time } from '../../frame/components.ts';
+import type { FormAction, FormValues, PortalPage, Visit } from '../../frame/page.ts';
+import { signedInOf } from '../../frame/scope.ts';
+import { formsTo, openIdForm, redirectToProvider } from '../sign-in/open-id.ts';
 import {
   answerJson,
   beginSession,
@@ -44,12 +44,12 @@ export function createSettingsPage(parts: SignInPagesParts): PortalPage {
       ended: 'The session has ended.',
     },
     show: async (visit, fault) => {
-      const { account, session } = personOf(visit);
+      const { account, session } = signedInOf(visit);
       const sessions = (await parts.sessions.list(account.id)).filter((each) => isSessionOf(each, account));
-      const content = html`${toPerson(visit, account, fault?.values)}${toPasskeys(visit, account)}${toOpenId(parts, visit, account)}${toSessions(visit, sessions, session)}`;
+      const content = html`${toProfile(visit, account, fault?.values)}${toPasskeys(visit, account)}${toOpenId(parts, visit, account)}${toSessions(visit, sessions, session)}`;
       return { kind: 'page', title: 'Settings', content, scripts: PASSKEY_SCRIPTS, ...formsTo(parts) };
     },
-    deeds: {
+    actions: {
       rename: renaming(parts),
       password: changingPassword(parts),
       'add-passkey': addingPasskey(parts),
@@ -67,14 +67,14 @@ export function createPasskeyCreationPage({ signIn }: Pick<SignInPagesParts, 'si
   return {
     path: `${PATH}/passkey`,
     access: 'signed in',
-    show: async (visit) => answerJson(visit, await signIn.passkeyCreation(personOf(visit).account)),
+    show: async (visit) => answerJson(visit, await signIn.passkeyCreation(signedInOf(visit).account)),
   };
 }
 
-const renaming = (parts: SignInPagesParts): Deed => ({
+const renaming = (parts: SignInPagesParts): FormAction => ({
   access: 'signed in',
   run: async (visit, values) => {
-    const { account } = personOf(visit);
+    const { account } = signedInOf(visit);
     await renameAccount(contextOf(parts, visit), { accountId: account.id, name: values.text('name') });
     return { kind: 'see', to: PATH, notice: 'renamed' };
   },
@@ -85,11 +85,11 @@ const changing = (
   parts: SignInPagesParts,
   notice: string,
   change: (visit: Visit, account: AccountRecord, values: FormValues) => Promise<AccountRecord>,
-): Deed => ({
+): FormAction => ({
   access: 'signed in',
-  isFresh: true,
+  needsFreshSignIn: true,
   run: async (visit, values) => {
-    const changed = await change(visit, personOf(visit).account, values);
+    const changed = await change(visit, signedInOf(visit).account, values);
     return { kind: 'see', to: PATH, notice, cookie: await beginSession(parts, visit, { account: changed }) };
   },
 });
@@ -115,27 +115,27 @@ const removingPasskey = (parts: SignInPagesParts) =>
   );
 
 /** To the provider, where there is one; the page behind it does the rest. */
-function linking({ openId, frame }: SignInPagesParts): Readonly<Record<string, Deed>> {
+function linking({ openId, frame }: SignInPagesParts): Readonly<Record<string, FormAction>> {
   if (openId === null) return {};
-  const run: Deed['run'] = async (visit) => {
-    const { account, session } = personOf(visit);
+  const run: FormAction['run'] = async (visit) => {
+    const { account, session } = signedInOf(visit);
     if (account.openId !== null) throw invalidField('openid', 'The account is linked already: unlink it first.');
-    return leaveFor({ openId, frame }, { errand: { kind: 'link', sessionId: session.id } });
+    return redirectToProvider({ openId, frame }, { errand: { kind: 'link', sessionId: session.id } });
   };
-  return { 'link-openid': { access: 'signed in', isFresh: true, run } };
+  return { 'link-openid': { access: 'signed in', needsFreshSignIn: true, run } };
 }
 
 const unlinking = (parts: SignInPagesParts) =>
   changing(parts, 'unlinked', async (visit, { id: accountId }) => {
     const changed = await unlinkOpenId(contextOf(parts, visit), { accountId });
-    await parts.note(visit, { action: 'openid.unlink', object: accountId });
+    await parts.writeAudit(visit, { action: 'openid.unlink', object: accountId });
     return changed;
   });
 
-const ending = ({ sessions, note }: SignInPagesParts): Deed => ({
+const ending = ({ sessions, writeAudit: note }: SignInPagesParts): FormAction => ({
   access: 'signed in',
   run: async (visit, values) => {
-    const { account } = personOf(visit);
+    const { account } = signedInOf(visit);
     const id = values.text('session');
     // Only one of their own sessions: the id of somebody else's ends nothing.
     if ((await sessions.list(account.id)).some((each) => each.id === id)) {
@@ -146,17 +146,17 @@ const ending = ({ sessions, note }: SignInPagesParts): Deed => ({
   },
 });
 
-const endingOthers = ({ sessions, note }: SignInPagesParts): Deed => ({
+const endingOthers = ({ sessions, writeAudit: note }: SignInPagesParts): FormAction => ({
   access: 'signed in',
   run: async (visit) => {
-    const { account, session } = personOf(visit);
+    const { account, session } = signedInOf(visit);
     await sessions.endAll(account.id, session.id);
     await note(visit, { action: 'session.end', object: account.id, detail: { which: 'all others' } });
     return { kind: 'see', to: PATH, notice: 'ended' };
   },
 });
 
-function toPerson(visit: Visit, account: AccountRecord, values?: FormValues): HtmlValue {
+function toProfile(visit: Visit, account: AccountRecord, values?: FormValues): HtmlValue {
   const typed = values?.text('deed') ?? '';
   const name = typed === 'rename' ? (values?.text('name') ?? '') : account.name;
   const rename = visit.form(

@@ -1,4 +1,4 @@
-import { type OpenIdSignIn, ProviderAway } from '@playline/access-keys';
+import { type OpenIdSignIn, ProviderUnavailable } from '@playline/access-keys';
 import { html, type Markup } from '@playline/api-docs';
 import type { Answer, Visit } from '../../frame/page.ts';
 import type { SignInPagesParts } from './parts.ts';
@@ -7,43 +7,43 @@ import type { SignInPagesParts } from './parts.ts';
 export const OPEN_ID_PATH = '/sign-in/openid';
 
 /** What somebody was sent to the provider for. It is kept while they are there, so it holds no secret. */
-export type Errand =
+export type SignInPurpose =
   | { readonly kind: 'sign in'; readonly next: string }
   /** For the account of a session, and in that session alone. */
   | { readonly kind: 'link'; readonly sessionId: string }
   /** With a link that lets somebody in; its code stays with the browser. `path`: of the page of the link. */
   | { readonly kind: 'accept'; readonly path: string; readonly login: string; readonly name: string };
 
-export interface Leaving {
-  readonly errand: Errand;
+export interface ProviderRedirect {
+  readonly errand: SignInPurpose;
   /** Code of the link, '' without one. */
   readonly code?: string;
   /** The person is to sign in there anew. */
-  readonly isFresh?: boolean;
+  readonly needsFreshSignIn?: boolean;
 }
 
 /** Sends somebody to the provider, or says that it does not answer. */
-export async function leaveFor(
+export async function redirectToProvider(
   { openId, frame }: Pick<SignInPagesParts, 'frame'> & { readonly openId: OpenIdSignIn },
-  { errand, code = '', isFresh = false }: Leaving,
+  { errand, code = '', needsFreshSignIn: isFresh = false }: ProviderRedirect,
 ): Promise<Answer> {
   try {
     const { location, browserText } = await openId.begin({ errand: JSON.stringify(errand), secret: code, isFresh });
-    return { kind: 'leave', to: location, cookie: frame.wayCookie.give(browserText) };
+    return { kind: 'leave', to: location, cookie: frame.providerCookie.toSetCookie(browserText) };
   } catch (fault) {
-    if (fault instanceof ProviderAway) return toAway(openId, backOf(errand, code));
+    if (fault instanceof ProviderUnavailable) return toProviderUnavailable(openId, returnPathOf(errand, code));
     throw fault;
   }
 }
 
 /** Where somebody begins again. */
-export function backOf(errand: Errand, code: string): string {
+export function returnPathOf(errand: SignInPurpose, code: string): string {
   if (errand.kind === 'link') return '/settings';
   return errand.kind === 'accept' ? `${errand.path}?${new URLSearchParams({ code })}` : '/sign-in';
 }
 
 /** What is shown while the provider does not answer: the other ways in are none of its business. */
-export function toAway({ label }: Pick<OpenIdSignIn, 'label'>, back: string): Answer {
+export function toProviderUnavailable({ label }: Pick<OpenIdSignIn, 'label'>, back: string): Answer {
   return {
     kind: 'page',
     status: 503,

@@ -1,9 +1,9 @@
 import { type SignedIn, toReturnPath } from '@playline/access-keys';
 import { type HtmlValue, html } from '@playline/api-docs';
 import { PublicError } from '@playline/errors';
-import type { Answer, Deed, FormValues, PortalPage, Visit } from '../../frame/page.ts';
-import { field, hidden } from '../../frame/parts.ts';
-import { formsTo, leaveFor, openIdForm } from './open-id.ts';
+import { field, hidden } from '../../frame/components.ts';
+import type { Answer, FormAction, FormValues, PortalPage, Visit } from '../../frame/page.ts';
+import { formsTo, openIdForm, redirectToProvider } from './open-id.ts';
 import {
   answerJson,
   fromOf,
@@ -15,7 +15,7 @@ import {
 } from './parts.ts';
 
 /** How somebody proves who they are. */
-interface Way {
+interface SignInMethod {
   readonly name: 'password' | 'passkey';
   prove(): Promise<SignedIn>;
 }
@@ -23,7 +23,7 @@ interface Way {
 /** Where people sign in, also once more before they make a secret. */
 export function createSignInPage(parts: SignInPagesParts): PortalPage {
   const { signIn } = parts;
-  const letIn = createLetIn(parts);
+  const letIn = createCompleteSignIn(parts);
   return {
     path: '/sign-in',
     access: 'everybody',
@@ -40,7 +40,7 @@ export function createSignInPage(parts: SignInPagesParts): PortalPage {
         ...formsTo(parts),
       };
     },
-    deeds: {
+    actions: {
       password: {
         access: 'everybody',
         run: async (visit, values) => {
@@ -56,30 +56,30 @@ export function createSignInPage(parts: SignInPagesParts): PortalPage {
           return letIn(visit, values, { name: 'passkey', prove });
         },
       },
-      ...leaving(parts),
+      ...openIdAction(parts),
     },
   };
 }
 
 /** To the provider, where there is one. Whoever has signed in and does so again is to prove it there too. */
-function leaving(parts: SignInPagesParts): Readonly<Record<string, Deed>> {
+function openIdAction(parts: SignInPagesParts): Readonly<Record<string, FormAction>> {
   const { openId, frame } = parts;
   if (openId === null) return {};
-  const run: Deed['run'] = async (visit, values) => {
+  const run: FormAction['run'] = async (visit, values) => {
     const errand = { kind: 'sign in', next: toReturnPath(values.text('next')) } as const;
-    return leaveFor({ openId, frame }, { errand, isFresh: visit.session !== null });
+    return redirectToProvider({ openId, frame }, { errand, needsFreshSignIn: visit.session !== null });
   };
   return { openid: { access: 'everybody', run } };
 }
 
 /** Builds what lets somebody in who has proved who they are, and notes it, and what was refused, in the audit. */
-function createLetIn({ frame, note }: SignInPagesParts) {
+function createCompleteSignIn({ frame, writeAudit: note }: SignInPagesParts) {
   const proceed = ({ text, account }: SignedIn, values: FormValues): Answer => ({
     kind: 'see',
     to: toReturnPath(values.text('next')),
-    cookie: [frame.cookie.give(text), frame.browserCookie.give(account.id)],
+    cookie: [frame.cookie.toSetCookie(text), frame.browserCookie.toSetCookie(account.id)],
   });
-  return async (visit: Visit, values: FormValues, way: Way): Promise<Answer> => {
+  return async (visit: Visit, values: FormValues, way: SignInMethod): Promise<Answer> => {
     try {
       const signedIn = await way.prove();
       const { account } = signedIn;
@@ -128,7 +128,7 @@ export function createPasskeyRequestPage({ signIn }: Pick<SignInPagesParts, 'sig
 }
 
 /** Where the button of every page leads. */
-export function createSignOutPage({ sessions, frame, note }: SignInPagesParts): PortalPage {
+export function createSignOutPage({ sessions, frame, writeAudit: note }: SignInPagesParts): PortalPage {
   return {
     path: '/sign-out',
     access: 'signed in',
@@ -137,13 +137,13 @@ export function createSignOutPage({ sessions, frame, note }: SignInPagesParts): 
       title: 'Sign out',
       content: visit.form('sign-out', html`<button>Sign out</button>`),
     }),
-    deeds: {
+    actions: {
       'sign-out': {
         access: 'signed in',
         run: async (visit) => {
           if (visit.session !== null) await sessions.end(visit.session.id);
           await note(visit, { action: 'session.end', object: visit.account?.id ?? '' });
-          return { kind: 'see', to: '/sign-in', notice: 'signed-out', cookie: frame.cookie.take() };
+          return { kind: 'see', to: '/sign-in', notice: 'signed-out', cookie: frame.cookie.toClearCookie() };
         },
       },
     },

@@ -10,12 +10,12 @@ import {
 } from '@playline/access-keys';
 import { html, type Markup } from '@playline/api-docs';
 import { invalidField } from '@playline/errors';
-import type { Note } from '../../audit-entries.ts';
+import { field } from '../../frame/components.ts';
 import type { BrowserCookie, PortalCookie, SessionCookie } from '../../frame/cookies.ts';
 import type { Answer, FormValues, Visit } from '../../frame/page.ts';
 import { PAGE_HEADERS } from '../../frame/page-route.ts';
-import { field } from '../../frame/parts.ts';
 import type { PortalParts } from '../../portal-parts.ts';
+import type { WriteAudit } from '../../write-audit.ts';
 
 /** What pages that let people in work with. */
 export interface SignInPagesParts extends Pick<PortalParts, 'accounts'> {
@@ -25,9 +25,9 @@ export interface SignInPagesParts extends Pick<PortalParts, 'accounts'> {
   readonly frame: {
     readonly cookie: SessionCookie;
     readonly browserCookie: BrowserCookie;
-    readonly wayCookie: PortalCookie;
+    readonly providerCookie: PortalCookie;
   };
-  readonly note: Note;
+  readonly writeAudit: WriteAudit;
   /** Null: the portal was told of no provider. */
   readonly openId: OpenIdSignIn | null;
 }
@@ -63,7 +63,7 @@ export async function beginSession(
   const previous = previousText === null ? null : await parts.sessions.find(previousText);
   if (previous !== null) await parts.sessions.end(previous.id);
   const of = { accountId: account.id, accountRevision: account.revision };
-  return parts.frame.cookie.give((await parts.sessions.create({ ...of, ...place, ...also })).text);
+  return parts.frame.cookie.toSetCookie((await parts.sessions.create({ ...of, ...place, ...also })).text);
 }
 
 export interface PasskeyButton {

@@ -10,10 +10,10 @@ import {
 } from '@playline/access-keys';
 import { type HtmlValue, html } from '@playline/api-docs';
 import { invalidField, PublicError } from '@playline/errors';
+import { copyable, copyableBlock, disclosure, emptyState, field, hidden, table, time } from '../../frame/components.ts';
 import { environmentPath } from '../../frame/layout.ts';
-import type { Answer, Deed, FormValues, PortalPage, Visit } from '../../frame/page.ts';
-import { copyable, copyableBlock, disclosure, emptyState, field, hidden, table, time } from '../../frame/parts.ts';
-import { placeOf } from '../../frame/place.ts';
+import type { Answer, FormAction, FormValues, PortalPage, Visit } from '../../frame/page.ts';
+import { scopeOf } from '../../frame/scope.ts';
 import type { PortalParts } from '../../portal-parts.ts';
 
 type Parts = Pick<PortalParts, 'signableKeys' | 'collections' | 'settings'>;
@@ -29,7 +29,7 @@ export function createSignableKeysPage(parts: Parts): PortalPage {
       enabled: 'The key is in use again.',
     },
     show: async (visit, fault) => {
-      const { project, environment } = placeOf(visit);
+      const { project, environment } = scopeOf(visit);
       const inEnvironment = ({ environmentId }: { environmentId: string }) => environmentId === environment.id;
       const keys = (await parts.signableKeys.all()).filter(inEnvironment).map(toShownSignableKey);
       const linked = collectionsOf(await parts.collections.all(), project.id).filter(
@@ -38,13 +38,13 @@ export function createSignableKeysPage(parts: Parts): PortalPage {
       const content = toContent({ parts, visit, keys, linked }, fault?.values);
       return { kind: 'page', title: `Signable keys of ${environment.name}`, content };
     },
-    deeds: { create: creating(parts), disable: disabling(parts), enable: enabling(parts) },
+    actions: { create: creating(parts), disable: disabling(parts), enable: enabling(parts) },
   };
 }
 
-const creating = ({ signableKeys, settings }: Parts): Deed => ({
+const creating = ({ signableKeys, settings }: Parts): FormAction => ({
   access: 'signable-keys.create',
-  isFresh: true,
+  needsFreshSignIn: true,
   run: async (visit, values) => {
     const owner = ownerOf(visit);
     const { signerKey } = settings;
@@ -55,19 +55,19 @@ const creating = ({ signableKeys, settings }: Parts): Deed => ({
   },
 });
 
-const disabling = ({ signableKeys }: Parts): Deed => ({
+const disabling = ({ signableKeys }: Parts): FormAction => ({
   access: 'signable-keys.disable',
   run: async (visit, values) => {
-    const { project, environment } = placeOf(visit);
+    const { project, environment } = scopeOf(visit);
     const key = { projectId: project.id, environmentId: environment.id, key: values.text('address') };
     await disableSignableKey({ store: signableKeys.changedBy(visit.author) }, key);
     return toSee(visit, 'disabled');
   },
 });
 
-const enabling = ({ signableKeys }: Parts): Deed => ({
+const enabling = ({ signableKeys }: Parts): FormAction => ({
   access: 'signable-keys.create',
-  isFresh: true,
+  needsFreshSignIn: true,
   run: async (visit, values) => {
     const key = { ...ownerOf(visit), key: values.text('address') };
     await enableSignableKey({ store: signableKeys.changedBy(visit.author) }, key);
@@ -80,13 +80,13 @@ const NO_SIGNER =
 
 /** Nothing signs for an archived project any more; what it has may be disabled. */
 function ownerOf(visit: Visit) {
-  const { project, environment } = placeOf(visit);
+  const { project, environment } = scopeOf(visit);
   if (project.state === 'archived') throw invalidField('project', 'The project is archived: nothing signs for it.');
   return { projectId: project.id, environmentId: environment.id };
 }
 
 function toSee(visit: Visit, notice: string): Answer {
-  const { project, environment } = placeOf(visit);
+  const { project, environment } = scopeOf(visit);
   return { kind: 'see', to: `${environmentPath(project.id, environment.name)}/signable-keys`, notice };
 }
 

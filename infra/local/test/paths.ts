@@ -1,0 +1,12 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { onTestFinished } from 'vitest';
+import { type StackPaths, stackPathsOf } from '../paths.ts';
+
+/** Folders of a stack for one test: empty, and removed when the test ends. */
+export function testStackPaths(): StackPaths {
+  const folder = mkdtempSync(join(tmpdir(), 'playline-local-'));
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+  return stackPathsOf(folder);
+}

@@ -1,0 +1,55 @@
+import { getEventListeners } from 'node:events';
+import fc from 'fast-check';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { msUntilNextPoll, nextPoll } from './record-copy.ts';
+
+it('waits for the next moment of all that look as often, never for long after one and never twice for the same', () => {
+  fc.assert(
+    fc.property(
+      fc.integer({ min: 10, max: 10_000 }),
+      fc.double({ min: 0, max: 1e9, noNaN: true }),
+      (everyMs, nowMs) => {
+        const waitMs = msUntilNextPoll(everyMs, nowMs);
+        expect(waitMs).toBeGreaterThanOrEqual(2);
+        expect(waitMs).toBeLessThanOrEqual(everyMs + 2);
+        const beside = (nowMs + waitMs) % everyMs;
+        expect(Math.min(beside, everyMs - beside)).toBeLessThan(0.001);
+      },
+    ),
+  );
+});
+
+describe('loops', () => {
+  beforeEach(() => void vi.useFakeTimers());
+  afterEach(() => void vi.useRealTimers());
+
+  it('of one interval look at the same moment, by one timer', async () => {
+    const { signal } = new AbortController();
+    const lookedAt: number[] = [];
+    const loop = async () => {
+      await nextPoll(500, signal);
+      lookedAt.push(performance.now());
+    };
+    const loops = [loop(), loop()];
+    await vi.advanceTimersByTimeAsync(100);
+    loops.push(loop());
+    expect(vi.getTimerCount()).toBe(1);
+    await vi.advanceTimersByTimeAsync(500);
+    await Promise.all(loops);
+    expect(new Set(lookedAt).size).toBe(1);
+    expect(vi.getTimerCount()).toBe(0);
+  });
+
+  it('that are closed leave no timer and no listener behind, and do not disturb the others', async () => {
+    const [one, other] = [new AbortController(), new AbortController()];
+    const waits = [nextPoll(60_000, one.signal), nextPoll(60_000, other.signal)];
+    one.abort();
+    await waits[0];
+    expect(vi.getTimerCount()).toBe(1);
+    expect(getEventListeners(one.signal, 'abort')).toEqual([]);
+    other.abort();
+    await waits[1];
+    expect(vi.getTimerCount()).toBe(0);
+    await nextPoll(60_000, one.signal);
+  });
+});

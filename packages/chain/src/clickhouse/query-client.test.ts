@@ -1,0 +1,77 @@
+import { once } from 'node:events';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { afterEach, describe, expect, it } from 'vitest';
+import { openQueryClient } from './query-client.ts';
+
+const closing: (() => void)[] = [];
+afterEach(() => {
+  for (const close of closing.splice(0)) close();
+});
+
+/** A server whose answers depend on the number of the query. */
+async function open(answer: (number: number, pair: { request: IncomingMessage; response: ServerResponse }) => void) {
+  let asked = 0;
+  const server = createServer((request, response) => {
+    request.resume().on('end', () => answer(++asked, { request, response }));
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const faults: unknown[] = [];
+  const onFault = (fault: unknown) => void faults.push(fault);
+  const target = { url, user: 'u', password: 'p', database: 'd', onFault };
+  const questions = openQueryClient(target, { executionMaxS: 5, connectionsMax: 1 });
+  closing.push(() => {
+    questions.close();
+    server.close();
+    server.closeAllConnections();
+  });
+  return { questions, faults, asked: () => asked };
+}
+
+describe('a question', () => {
+  it('is repeated when the kept connection had just been closed', async () => {
+    const { questions, asked } = await open((number, { request, response }) => {
+      if (number === 2) request.socket.resetAndDestroy();
+      else response.setHeader('X-ClickHouse-Summary', '{"read_rows":"7"}').end(`answer ${number}`);
+    });
+    expect(await questions.query('SELECT 1', {}, {})).toEqual({ bytes: Buffer.from('answer 1'), readRows: 7 });
+    expect(String((await questions.query('SELECT 1', {}, {})).bytes)).toBe('answer 3');
+    expect(asked()).toBe(3);
+  });
+
+  it('is sent at most twice when every connection breaks', async () => {
+    const { questions, asked } = await open((_number, { request }) => request.socket.resetAndDestroy());
+    await expect(questions.query('SELECT 1', {}, {})).rejects.toMatchObject({ code: 'ECONNRESET' });
+    expect(asked()).toBe(2);
+  });
+
+  it('is sent once to a server that is not there', async () => {
+    const questions = openQueryClient(
+      { url: 'http://127.0.0.1:1', user: 'u', password: 'p', database: 'd' },
+      { executionMaxS: 5, connectionsMax: 1 },
+    );
+    closing.push(() => questions.close());
+    await expect(questions.query('SELECT 1', {}, {})).rejects.toMatchObject({ code: 'ECONNREFUSED' });
+  });
+
+  it('fails with the fault of the store that the engine names, and it is told', async () => {
+    const { questions, faults } = await open((_number, { response }) =>
+      response.writeHead(404).end('Code: 60. DB::Exception: Table d.t does not exist. (UNKNOWN_TABLE) (version 26.7)'),
+    );
+    await expect(questions.query('SELECT 1', {}, {})).rejects.toMatchObject({
+      name: 'StoreFault',
+      kind: 'final',
+      code: 'UNKNOWN_TABLE',
+    });
+    expect(faults).toMatchObject([{ code: '60' }]);
+  });
+
+  it('fails when its answer breaks off', async () => {
+    const { questions } = await open((_number, { request, response }) => {
+      response.writeHead(200, { 'content-length': 100 }).write('part', () => request.socket.resetAndDestroy());
+    });
+    await expect(questions.query('SELECT 1', {}, {})).rejects.toThrow();
+  });
+});

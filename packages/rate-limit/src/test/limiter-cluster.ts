@@ -1,0 +1,97 @@
+import { vi } from 'vitest';
+import { openSharedLimiter, type RatePolicy, type SharedLimiter, unsettledMax } from '../index.ts';
+import type { Charge, SharedBalances } from '../shared-limiter.ts';
+import { createMemoryBalances } from './memory/index.ts';
+
+/** Costs of requests, at most. */
+export const COST_MAX = 20;
+
+/** One request: the process that gets it, its cost, and how long after it was allowed the cost is known. */
+export interface Request {
+  process: number;
+  cost: number;
+  readMs: number;
+}
+
+const pause = (ms: number) => new Promise<void>((resolve) => setTimeout(resolve, ms));
+
+/** Several processes with one shared bucket, on the (fake) timers of the test. Records every charge. */
+export class LimiterCluster {
+  readonly charges: { at: number; cost: number }[] = [];
+  refused = 0;
+  readonly #policy: RatePolicy;
+  readonly #limiters: SharedLimiter[];
+  readonly #open: number[];
+  readonly #openMax: number[];
+
+  /**
+   *
+   * @param latenciesMs latencies to the shared bucket and back, used in turn
+   */
+  constructor(policy: RatePolicy, processes: number, latenciesMs: readonly number[]) {
+    const balances = slowBalances(latenciesMs);
+    this.#policy = policy;
+    this.#limiters = Array.from({ length: processes }, () => openSharedLimiter({ balances }));
+    this.#open = this.#limiters.map(() => 0);
+    this.#openMax = this.#limiters.map(() => 0);
+  }
+
+  async request({ process, cost, readMs }: Request): Promise<void> {
+    const place = process % this.#limiters.length;
+    const bucket = (this.#limiters[place] as SharedLimiter).bucket('key', this.#policy);
+    this.#open[place] = (this.#open[place] ?? 0) + 1;
+    this.#openMax[place] = Math.max(this.#openMax[place] ?? 0, this.#open[place]);
+    const admitted = bucket.admit();
+    const { allowed } = admitted instanceof Promise ? await admitted : admitted;
+    if (allowed && readMs > 0) await pause(readMs);
+    if (allowed) {
+      bucket.charge(cost);
+      this.charges.push({ at: performance.now(), cost });
+    } else {
+      this.refused++;
+    }
+    this.#open[place] -= 1;
+  }
+
+  /**
+   * The stated bound: for each process, what it may allow unsettled, and the cost of the requests that it had open at
+   * once.
+   */
+  get bound(): number {
+    return this.#openMax.reduce((sum, open) => sum + unsettledMax(this.#policy) + open * COST_MAX, 0);
+  }
+
+  /** By how much the worst window exceeds burst and rate. Any two charges are the ends of a window. */
+  worstExcess(): number {
+    const { burst, perSecond } = this.#policy;
+    let worst = -Infinity;
+    for (const [from, first] of this.charges.entries()) {
+      let sum = 0;
+      for (const { at, cost } of this.charges.slice(from)) {
+        sum += cost;
+        worst = Math.max(worst, sum - burst - ((at - first.at) * perSecond) / 1000);
+      }
+    }
+    return worst;
+  }
+
+  async close(): Promise<void> {
+    const closed = this.#limiters.map((limiter) => limiter.close());
+    await vi.advanceTimersByTimeAsync(1000);
+    await Promise.all(closed);
+  }
+}
+
+function slowBalances(latenciesMs: readonly number[]): SharedBalances {
+  const memory = createMemoryBalances();
+  let turn = 0;
+  const latency = () => latenciesMs[turn++ % latenciesMs.length] ?? 0;
+  return {
+    charge: async (charges: readonly Charge[]) => {
+      await pause(latency());
+      const backlogs = await memory.charge(charges);
+      await pause(latency());
+      return backlogs;
+    },
+  };
+}

@@ -1,0 +1,93 @@
+import { createMetrics } from '@playline/runtime';
+import { until } from '@playline/testkit';
+import fc from 'fast-check';
+import { expect, it } from 'vitest';
+import type { LogReader } from '../../log.ts';
+import { SETTLED_OFFSET } from '../../partitions/dead-letters.ts';
+import type { StreamRecord } from '../../ports.ts';
+import { createDeadLetterCounter, reportDeadLetterCounts } from './dead-letter-count.ts';
+
+/** One partition of a dead-letter topic. */
+function createLog() {
+  const records: StreamRecord[] = [];
+  const log = { start: 0, down: false };
+  const add = (headers: StreamRecord['headers']) => {
+    const at = { topic: 'a.dead', partition: 0, offset: records.length };
+    records.push({ ...at, timestampMs: 1, key: null, value: Buffer.alloc(0), headers });
+    return at.offset;
+  };
+  const reader: LogReader = {
+    bounds: async (topic) => {
+      if (log.down) throw new Error('no broker');
+      return topic === 'a.dead' ? [{ partition: 0, start: log.start, end: records.length }] : [];
+    },
+    committed: async () => new Map(),
+    read: async function* ({ start, end }) {
+      yield* records.slice(start, end);
+    },
+    close: async () => {},
+  };
+  return {
+    log,
+    reader,
+    size: () => records.length,
+    addLetter: () => add({ reason: 'poison', 'original-topic': 'a' }),
+    settle: (offset: number) => void add({ [SETTLED_OFFSET]: String(offset), 'settled-as': 'replayed' }),
+  };
+}
+
+it('counts letters that nothing has settled and the log still has, whenever it is asked', async () => {
+  const step = fc.oneof(
+    fc.constant('letter' as const),
+    fc.constant('look' as const),
+    fc.record({ settle: fc.nat(30) }),
+    fc.record({ expire: fc.nat(5) }),
+  );
+  await fc.assert(
+    fc.asyncProperty(fc.array(step, { maxLength: 40 }), async (steps) => {
+      const { log, reader, addLetter, settle, size } = createLog();
+      const letters = createDeadLetterCounter(reader, ['a']);
+      const open = new Set<number>();
+      for (const each of steps) {
+        if (each === 'letter') open.add(addLetter());
+        else if (each === 'look') await letters.refresh();
+        else if ('settle' in each && open.delete(each.settle)) settle(each.settle);
+        else if ('expire' in each) log.start = Math.min(size(), log.start + each.expire);
+        for (const offset of open) if (offset < log.start) open.delete(offset);
+      }
+      await letters.refresh();
+      expect(letters.counts().get('a')).toBe(open.size);
+    }),
+  );
+});
+
+it('counts letters of one topic up to its bound, however many partitions they stand in', async () => {
+  const { reader, addLetter } = createLog();
+  for (let letter = 0; letter < 4; letter++) addLetter();
+  const bounds = async () => [0, 1, 2].map((partition) => ({ partition, start: 0, end: 4 }));
+  for (const [openMax, counted] of [
+    [5, 5],
+    [4, 4],
+    [100, 12],
+  ] as const) {
+    const letters = createDeadLetterCounter({ ...reader, bounds }, ['a'], openMax);
+    await letters.refresh();
+    expect(letters.counts().get('a')).toBe(counted);
+  }
+});
+
+it('reports the number with the metrics, and the last known one while the log does not answer', async () => {
+  const { log, reader, addLetter } = createLog();
+  const metrics = createMetrics('test');
+  addLetter();
+  reportDeadLetterCounts(createDeadLetterCounter(reader, ['a', 'without']), metrics);
+  const read = async () =>
+    (await metrics.text()).split('\n').filter((line) => line.startsWith('playline_stream_open_dead_letters{'));
+  const expected = ['a', 'without'].map(
+    (topic, at) => `playline_stream_open_dead_letters{topic="${topic}",service="test"} ${1 - at}`,
+  );
+  await until('the first reading', async () => (await read()).length === 2);
+  expect(await read()).toEqual(expected);
+  log.down = true;
+  expect(await read()).toEqual(expected);
+});

@@ -1,0 +1,143 @@
+import { setImmediate as turn } from 'node:timers/promises';
+import { until } from '@playline/testkit';
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { send } from '../producer-contract.ts';
+import { createTokenSink, TokenStore } from '../token-store.ts';
+import { createMemoryLog } from './index.ts';
+
+const TOPIC = 'topic';
+const limits = { rowsMax: 3, bytesMax: 1_000_000, ageMaxMs: 1 };
+
+function openBench() {
+  const log = createMemoryLog({ partitions: 1 });
+  const producer = log.openProducer();
+  let sent = 0;
+  const append = async (count: number) => {
+    for (let i = 0; i < count; i++)
+      await send(producer, [{ topic: TOPIC, key: null, value: Buffer.from(`record ${sent++}`) }]);
+  };
+  const textsOf = () => log.records(TOPIC).map(({ value }) => `${value}`);
+  return { log, append, textsOf };
+}
+
+const pass = async (turns: number) => {
+  for (let i = 0; i < turns; i++) await turn();
+};
+
+/** What happens to a topic during the life of a consumer, in this order. */
+interface Life {
+  append: number;
+  turns: number;
+  isRemade: boolean;
+  /** Turns until its records come. A store that does not answer keeps the consumer paused meanwhile. */
+  turnsBetween: number;
+  appendAfter: number;
+  isStoreSlow: boolean;
+  turnsAfter: number;
+  isKilled: boolean;
+}
+
+const few = fc.integer({ min: 0, max: 12 });
+const life: fc.Arbitrary<Life> = fc.record({
+  append: few,
+  turns: few,
+  isRemade: fc.boolean(),
+  turnsBetween: few,
+  appendAfter: fc.integer({ min: 0, max: 25 }),
+  isStoreSlow: fc.boolean(),
+  turnsAfter: few,
+  isKilled: fc.boolean(),
+});
+
+async function run(lives: readonly Life[]) {
+  const { log, append, textsOf } = openBench();
+  const store = new TokenStore();
+  const open = () => log.openBlockConsumer({ topics: [TOPIC], sink: createTokenSink(store), limits });
+  for (const each of lives) {
+    const consumer = open();
+    const gate = Promise.withResolvers<void>();
+    store.onWrite = async () => void (await (each.isStoreSlow ? gate.promise : turn()));
+    await append(each.append);
+    await pass(each.turns);
+    if (each.isRemade) log.recreate(TOPIC);
+    await pass(each.turnsBetween);
+    await append(each.appendAfter);
+    gate.resolve();
+    await pass(each.turnsAfter);
+    if (each.isKilled) consumer.kill();
+    else await consumer.close();
+  }
+  store.onWrite = async () => void (await turn());
+  const looking = open();
+  await looking.idle();
+  const stood = !looking.ready();
+  await looking.close();
+  if (stood) log.decide({ topic: TOPIC, partition: 0, from: 0 });
+  const last = open();
+  await until('it reads on', () => last.ready());
+  await last.idle();
+  await last.close();
+  return { texts: textsOf(), rows: store.rows.map(({ text }) => text) };
+}
+
+describe('a topic that is deleted and made anew', () => {
+  it('is stored completely and once in the end, whichever consumer was paused, killed or at work meanwhile', async () => {
+    const property = fc.asyncProperty(fc.array(life, { minLength: 1, maxLength: 4 }), async (lives) => {
+      const { texts, rows } = await run(lives);
+      expect(rows.filter((text) => texts.includes(text)).sort()).toEqual(texts.sort());
+    });
+    await fc.assert(property, { numRuns: 200 });
+  });
+
+  it('is not read on from the middle by a record handler, however long it was paused', async () => {
+    const { log, append } = openBench();
+    const gate = Promise.withResolvers<void>();
+    const seen: string[] = [];
+    await append(30);
+    const consumer = log.openRecordConsumer({
+      topics: [TOPIC],
+      batchRecordsMax: 5,
+      onBatch: async (records) => {
+        await gate.promise;
+        seen.push(...records.map(({ value }) => `${value}`));
+      },
+    });
+    await pass(5);
+    log.recreate(TOPIC);
+    await append(60);
+    gate.resolve();
+    await until('it stands', () => !consumer.ready());
+    await consumer.close();
+    expect(seen).toHaveLength(30);
+  });
+
+  it('is noticed by a handler that asks where to start, and the handler is asked again about the new one', async () => {
+    const { log, append } = openBench();
+    await append(10);
+    const starts: (boolean | null | string)[] = [];
+    const gate = Promise.withResolvers<void>();
+    const mark = { base: 3, epoch: 0, crc: 3 };
+    const consumer = log.openRecordConsumer({
+      topics: [TOPIC],
+      onAssign: async ({ committed, hasBatch }) => {
+        await gate.promise;
+        try {
+          starts.push(await hasBatch(mark));
+        } catch (fault) {
+          starts.push((fault as Error).name);
+          throw fault;
+        }
+        return committed;
+      },
+      onBatch: async () => {},
+    });
+    await pass(2);
+    log.recreate(TOPIC);
+    await append(10);
+    gate.resolve();
+    await until('it has been asked about the new one', () => starts.length > 0 && starts.at(-1) !== 'RetryableFault');
+    await consumer.close();
+    expect(starts).toEqual(['RetryableFault', false]);
+  });
+});

@@ -1,0 +1,77 @@
+import { type StreamRecord, toDeadLetter } from '@playline/stream';
+import fc from 'fast-check';
+import { expect, it } from 'vitest';
+import { toDump, toPrintable } from './contents.ts';
+import {
+  parseDeadLetter,
+  parseOutcome,
+  parsePosition,
+  toOutcomeRecord,
+  toPositionText,
+  toReplayRecord,
+} from './dead-letters.ts';
+
+const bytes = fc.uint8Array({ maxLength: 40 }).map((data) => Buffer.from(data));
+const record: fc.Arbitrary<StreamRecord> = fc.record({
+  topic: fc.constantFrom('audience.messages.v1', 'prefix.audience.consents.v1'),
+  partition: fc.nat(65_535),
+  offset: fc.nat(),
+  timestampMs: fc.nat(),
+  key: fc.option(bytes),
+  value: bytes,
+  headers: fc.constantFrom({}, { traceparent: Buffer.from('00-a-b-01') }),
+});
+
+/** A record as read from the log: headers are bytes. */
+const logged = (headers: Readonly<Record<string, string | Buffer>>) =>
+  Object.fromEntries(Object.entries(headers).map(([name, value]) => [name, Buffer.from(value)]));
+
+it('replays a record unchanged: topic, key, value and trace, with its original place', () => {
+  fc.assert(
+    fc.property(record, fc.nat(5), fc.nat(), (original, partition, offset) => {
+      const sent = toDeadLetter({ record: original, reason: 'poison' }, 'transform');
+      const { topic, key, value, headers } = sent;
+      const dead = { topic, partition, offset, timestampMs: 1, key, value, headers: logged(headers ?? {}) };
+      const letter = parseDeadLetter(dead)!;
+      expect(letter.original).toEqual({
+        topic: original.topic,
+        partition: original.partition,
+        offset: original.offset,
+      });
+      const replay = toReplayRecord(letter);
+      expect(replay).toMatchObject({ topic: original.topic, key: original.key, value: original.value });
+      expect(replay.partition).toBe(original.key === null ? original.partition : undefined);
+      expect(replay.headers).toEqual({ ...original.headers, 'replayed-from': toPositionText(letter.position) });
+      expect(parsePosition(toPositionText(letter.position))).toEqual(letter.position);
+    }),
+  );
+});
+
+it('never confuses a mark with a letter', () => {
+  const place = { topic: 'a.dead', partition: 2, offset: 7 };
+  const fate = { kind: 'dropped', atMs: 5, note: 'äh' } as const;
+  const { headers, ...mark } = toOutcomeRecord({ position: place }, fate);
+  const read = { ...mark, partition: 2, offset: 9, timestampMs: 5, headers: logged(headers) };
+  expect(parseOutcome(read)).toEqual({ offset: 7, fate });
+  expect(parseDeadLetter(read)).toBeNull();
+});
+
+it('sends a letter only to the topic it belongs to, whatever its headers say', () => {
+  const headers = logged({ 'original-topic': 'access.keys.v1', 'original-partition': '0', 'original-offset': '1' });
+  const forged = {
+    topic: 'audience.messages.v1.dead',
+    partition: 0,
+    offset: 0,
+    timestampMs: 0,
+    key: null,
+    value: null,
+  };
+  expect(parseDeadLetter({ ...forged, headers })).toBeNull();
+  expect(parseDeadLetter({ ...forged, topic: 'access.keys.v1.dead', headers })).not.toBeNull();
+});
+
+it('prints bytes without terminal control characters', () => {
+  expect(toPrintable('a\u001b[2Jb\n')).toBe('a·[2Jb·');
+  expect(toDump(Buffer.from('ab\u001b')).join()).toBe(`  000000  61 62 1b ${' '.repeat(39)} ab.`);
+  expect(toDump(Buffer.alloc(0))).toEqual(['  (empty)']);
+});

@@ -1,0 +1,133 @@
+import {
+  createRateLimitKey,
+  isGoodAt,
+  NO_USE,
+  PARTNER_CHARACTERS_MAX,
+  PLAN_WINDOW_S,
+  type Plan,
+  type RateLimitKeyRecord,
+  refreshRateLimitKey,
+  revokeRateLimitKey,
+} from '@playline/access-keys';
+import { type Terminal, UsageError } from '../command.ts';
+import { readUse, toUseText, type UsageSource } from '../keys/key-use.ts';
+import { type RecordSources, withRecords } from '../records/record-access.ts';
+
+/** What the actions work with. */
+export interface RateLimitKeyWork extends UsageSource {
+  readonly sources: RecordSources<RateLimitKeyRecord>;
+  /** ACCESS_KEY_PREFIX */
+  readonly prefix: string;
+  readonly terminal: Terminal;
+}
+
+interface PlanOptions {
+  readonly calls?: number | undefined;
+  readonly windowS?: number | undefined;
+  readonly expires?: string | undefined;
+}
+
+interface RateLimitKeyOptions {
+  readonly id?: string | undefined;
+  readonly partner?: string | undefined;
+  readonly json?: boolean | undefined;
+}
+
+/** A date, or a time with its offset. */
+const INSTANT = /^\d{4}-\d{2}-\d{2}(T\d{2}:\d{2}(:\d{2}(\.\d+)?)?(Z|[+-]\d{2}:\d{2}))?$/;
+
+export async function create(
+  { sources, prefix, terminal }: RateLimitKeyWork,
+  options: RateLimitKeyOptions & PlanOptions,
+): Promise<void> {
+  const partner = options.partner?.trim() ?? '';
+  if (partner === '' || partner.length > PARTNER_CHARACTERS_MAX)
+    throw new UsageError(`--partner: expected who gets the key, 1 to ${PARTNER_CHARACTERS_MAX} characters`);
+  if (options.calls === undefined) throw new UsageError('--calls: expected the calls of one window');
+  const plan = { windowS: PLAN_WINDOW_S, expiresAt: null, ...planOf(options) } as Plan;
+  const made = await withRecords(sources, (store) => createRateLimitKey({ store, prefix }, { partner, ...plan }));
+  show(made, options, terminal);
+}
+
+export async function refresh(
+  { sources, prefix, terminal }: RateLimitKeyWork,
+  options: RateLimitKeyOptions & PlanOptions,
+): Promise<void> {
+  const wanted = { keyId: idOf(options), ...planOf(options) };
+  const made = await withRecords(sources, (store) => refreshRateLimitKey({ store, prefix }, wanted));
+  show(made, options, terminal);
+}
+
+export async function revoke({ sources, terminal }: RateLimitKeyWork, options: RateLimitKeyOptions): Promise<void> {
+  const keyId = idOf(options);
+  const ended = await withRecords(sources, (store) => revokeRateLimitKey({ store }, keyId));
+  terminal.result(toLine(ended, options));
+}
+
+export async function list(
+  { sources, terminal, openUsage }: RateLimitKeyWork,
+  options: RateLimitKeyOptions,
+): Promise<void> {
+  const records = await withRecords(sources, (store) => store.readAll());
+  const { partner } = options;
+  const wanted = records.filter((record) => partner === undefined || record.partner === partner);
+  const uses = await readUse(
+    { openUsage },
+    wanted.map(({ keyId }) => keyId),
+  );
+  for (const record of wanted.toSorted((a, b) => a.createdAt - b.createdAt)) {
+    const [line, use] = [toLine(record, options), uses.get(record.keyId) ?? NO_USE];
+    terminal.result(
+      options.json === true ? JSON.stringify({ ...JSON.parse(line), ...use }) : `${line}  ${toUseText(use)}`,
+    );
+  }
+}
+
+const isLive = (record: RateLimitKeyRecord) => isGoodAt(record, Date.now());
+
+/** The options of a plan that are given. */
+function planOf({ calls, windowS, expires }: PlanOptions): Partial<Plan> {
+  return {
+    ...(calls === undefined ? {} : { calls }),
+    ...(windowS === undefined ? {} : { windowS }),
+    ...(expires === undefined ? {} : { expiresAt: instantOf(expires) }),
+  };
+}
+
+/** `never` is a value too: it removes the expiry. */
+function instantOf(text: string): number | null {
+  if (text === 'never') return null;
+  const instant = INSTANT.test(text) ? Date.parse(text) : Number.NaN;
+  if (Number.isNaN(instant))
+    throw new UsageError('--expires: expected a date, an instant with its offset, such as 2027-01-31T12:00Z, or never');
+  return instant;
+}
+
+function idOf({ id: keyId }: RateLimitKeyOptions): string {
+  if (keyId === undefined) throw new UsageError('--id: expected the id of the key, as list shows it');
+  return keyId;
+}
+
+function show(
+  { record, key }: { record: RateLimitKeyRecord; key: string },
+  options: RateLimitKeyOptions,
+  terminal: Terminal,
+): void {
+  const { keyId, partner, calls, windowS, expiresAt } = record;
+  const line = { keyId, kind: 'rate-limit', partner, calls, windowS, expiresAt, key };
+  const text = `rate limit key of ${partner}, ${calls} calls in ${windowS} s, shown this once:`;
+  for (const shown of options.json === true ? [JSON.stringify(line)] : [text, key]) terminal.result(shown);
+}
+
+/** A record without the hash of its key, because printed output may be kept by anyone. */
+function toLine(record: RateLimitKeyRecord, options: RateLimitKeyOptions): string {
+  const { hash: _, ...shown } = record;
+  const state = record.revokedAt !== null ? 'ended' : isLive(record) ? 'live' : 'expired';
+  if (options.json === true) return JSON.stringify({ ...shown, kind: 'rate-limit', state });
+  const { keyId, partner, calls, windowS, first4, last4, expiresAt, createdAt, revokedAt } = record;
+  const until = expiresAt === null ? 'does not expire' : `expires ${toInstant(expiresAt)}`;
+  const states = { ended: `ended ${toInstant(revokedAt ?? 0)}`, live: 'live', expired: 'expired' };
+  return `${keyId}  ${partner}  ${calls} calls in ${windowS} s  ${first4}…${last4}  created ${toInstant(createdAt)}  ${until}  ${states[state]}`;
+}
+
+const toInstant = (atMs: number) => new Date(atMs).toISOString();

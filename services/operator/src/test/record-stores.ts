@@ -1,0 +1,35 @@
+import { randomBytes } from 'node:crypto';
+import { applyTopics, dropTopics } from '@playline/infra/kafka';
+import { openRedisDatabase, type RedisDatabase, TEST_PARTITIONS, testStores } from '@playline/testkit';
+import { createTestStores, type TestStores } from './open-stores.ts';
+
+/** Topics and a database of Redis that no other test has, for the commands about records. */
+export interface RecordStores {
+  /** Before the name of every topic. */
+  readonly topicPrefix: string;
+  readonly brokers: readonly string[];
+  readonly registry: string;
+  readonly redis: RedisDatabase;
+  /** The stores of the commands there. @param kafka other brokers, such as none */
+  storesOn(kafka?: readonly string[]): TestStores;
+  close(): Promise<void>;
+}
+
+export async function openRecordStores(): Promise<RecordStores> {
+  const { kafka: brokers, registry } = testStores();
+  const topicPrefix = `test-${randomBytes(4).toString('hex')}.`;
+  const topics = { brokers, registry, prefix: topicPrefix, partitions: TEST_PARTITIONS };
+  await applyTopics(topics);
+  const redis = await openRedisDatabase();
+  return {
+    topicPrefix,
+    brokers,
+    registry,
+    redis,
+    storesOn: (kafka = brokers) => createTestStores({ redis: redis.url, kafka, registry }),
+    close: async () => {
+      await redis.close();
+      await dropTopics(topics);
+    },
+  };
+}

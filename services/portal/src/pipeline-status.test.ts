@@ -1,0 +1,76 @@
+import { frameRecord, messageRecordCodec, TOPICS } from '@playline/contracts';
+import { deadLetterTopicOf } from '@playline/stream';
+import { createMemoryLog } from '@playline/stream/memory';
+import { messageRecordOf } from '@playline/testkit/message-record';
+import { describe, expect, it } from 'vitest';
+import { createCountedLog } from './live/test/counted-log.ts';
+import { countOpenDeadLetters, createPipelineStatus, createShared, readWriterDelay } from './pipeline-status.ts';
+
+const MESSAGES = TOPICS.messages.name;
+const KEY = Buffer.alloc(16, 7);
+
+function open() {
+  const log = createMemoryLog();
+  const counted = createCountedLog(log);
+  const producer = log.openProducer();
+  const put = (topic: string, record: { key?: Buffer | null; value?: Buffer; headers?: Record<string, string> } = {}) =>
+    producer.sendForOffset({ topic, partition: 0, key: null, value: Buffer.alloc(1), ...record });
+  const schemaOf = async () => messageRecordCodec.schema;
+  const parts = { reader: counted.reader, registry: { schemaOf }, topicPrefix: '', writerGroup: 'event-writer' };
+  return { counted, put, standing: createPipelineStatus(parts) };
+}
+
+describe('the visible delay', () => {
+  it('is the age of the oldest message that is not stored, and nothing when all of them are', async () => {
+    const { counted, put } = open();
+    const parts = { log: counted.reader, topic: MESSAGES, writerGroup: 'event-writer' };
+    expect(await readWriterDelay(parts)).toEqual({ waiting: 0, oldestMs: null });
+    const beforeMs = Date.now();
+    for (let index = 0; index < 3; index++) await put(MESSAGES);
+    const behind = await readWriterDelay(parts);
+    expect(behind.waiting).toBe(3);
+    expect(behind.oldestMs).toBeGreaterThanOrEqual(beforeMs - 1);
+    counted.committed.set(0, 2);
+    expect((await readWriterDelay(parts)).waiting).toBe(1);
+    counted.committed.set(0, 3);
+    expect(await readWriterDelay(parts)).toEqual({ waiting: 0, oldestMs: null });
+  });
+});
+
+describe('open dead letters', () => {
+  const dead = deadLetterTopicOf(MESSAGES);
+
+  it('are counted by environment as they were keyed, those of nobody by what they say, settled ones not', async () => {
+    const { put, standing } = open();
+    await put(dead, { key: Buffer.concat([Buffer.from('demo'), KEY]) });
+    await put(dead, { key: Buffer.concat([Buffer.from('demo-2'), KEY]) });
+    const record = messageRecordOf('level_started', { environmentId: 'demo-2' });
+    const place = { 'original-topic': MESSAGES, 'original-partition': '0', 'original-offset': '9' };
+    await put(dead, { value: frameRecord(1, messageRecordCodec.encode(record)), headers: place });
+    await put(deadLetterTopicOf(TOPICS.identityLinks.name), { key: Buffer.from('demo') });
+    await put(deadLetterTopicOf(TOPICS.accounts.name), { key: Buffer.from('demo') });
+    await put(dead, { headers: { 'settled-offset': '0' } });
+    const { total, byEnvironment, isWhole } = await standing.openDeadLetters();
+    expect([total, Object.fromEntries(byEnvironment), isWhole]).toEqual([4, { demo: 1, 'demo-2': 2 }, true]);
+  });
+
+  it('are read up to a bound, and said to be more behind it', async () => {
+    const { counted, put } = open();
+    for (let index = 0; index < 7; index++) await put(dead);
+    const parts = { log: counted.reader, topics: [MESSAGES], environmentOf: async () => null, recordsMax: 5 };
+    expect(await countOpenDeadLetters(parts)).toMatchObject({ total: 5, isWhole: false });
+    expect(counted.requested.records).toHaveLength(5);
+  });
+});
+
+it('one reading serves all who ask at once or soon after, and a failed one is not kept', async () => {
+  let asked = 0;
+  const shared = createShared(async () => {
+    asked++;
+    if (asked === 1) throw new Error('away');
+    return asked;
+  }, 60_000);
+  await expect(Promise.all([shared(), shared()])).rejects.toThrow('away');
+  expect(await Promise.all([shared(), shared()])).toEqual([2, 2]);
+  expect([await shared(), asked]).toEqual([2, 2]);
+});

@@ -1,0 +1,75 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { until } from '@playline/testkit';
+import type { Random } from '@playline/testkit/random';
+import type { GatedProcess } from '../faults/writer-process.ts';
+import { type Api, type FeedRig, WAIT_MAX_MS } from './feed-rig.ts';
+
+const BLOCK_ROWS = { min: 6, max: 30 };
+/** Longest delay of an insert, and of its answer, so that readers come between the two. */
+const INSERT_MAX_MS = 40;
+/** Share of longer delays, in which a new reader can read everything between an insert and the watermark. */
+const LONG_SHARE = 0.1;
+const LONG_MS = { min: 300, max: 1_000 };
+
+/** The running processes of a run. */
+export interface RunningProcesses {
+  readonly writers: readonly GatedProcess[];
+  readonly apis: readonly Api[];
+  /** Starts one more writer, and waits until it is ready. */
+  join(): Promise<GatedProcess>;
+  /** Starts one more API, and waits until it is ready. */
+  serve(): Promise<Api>;
+  /** Starts one more API without waiting, because none is ready before the first watermark. */
+  listen(): Promise<Api>;
+  /** Removes a writer or an API from the lists. The caller must end it. */
+  dismiss(member: GatedProcess | Api): void;
+}
+
+interface OpenProcesses extends RunningProcesses {
+  close(): Promise<void>;
+}
+
+/** Starts two writers and two APIs. */
+export async function openProcesses(rig: FeedRig, random: Random): Promise<OpenProcesses> {
+  let writers: readonly GatedProcess[] = [];
+  let apis: readonly Api[] = [];
+  const whenReady = (what: string, process: GatedProcess) => until(what, () => process.isReady(), WAIT_MAX_MS);
+  const isLong = () => random.chance(LONG_SHARE);
+  const slow = () => delay(isLong() ? random.integer(LONG_MS.min, LONG_MS.max) : random.integer(0, INSERT_MAX_MS));
+  const crew: OpenProcesses = {
+    get writers() {
+      return writers;
+    },
+    get apis() {
+      return apis;
+    },
+    async join() {
+      const writer = await rig.startWriter(random.integer(BLOCK_ROWS.min, BLOCK_ROWS.max));
+      writer.clickhouse.watch = { arrived: slow, answered: () => slow().then(() => false) };
+      await whenReady('a writer is ready', writer);
+      writers = [...writers, writer];
+      return writer;
+    },
+    async serve() {
+      const api = await rig.startApi();
+      await whenReady('an API is ready', api.process);
+      apis = [...apis, api];
+      return api;
+    },
+    async listen() {
+      const api = await rig.startApi();
+      await until('an API answers', async () => (await fetch(api.url)).status === 404, WAIT_MAX_MS);
+      apis = [...apis, api];
+      return api;
+    },
+    dismiss(member) {
+      writers = writers.filter((each) => each !== member);
+      apis = apis.filter((each) => each !== member);
+    },
+    close: async () => {
+      await Promise.all([...writers, ...apis.map(({ process }) => process)].map((process) => process.close()));
+    },
+  };
+  await Promise.all([crew.join(), crew.join(), crew.serve(), crew.serve()]);
+  return crew;
+}

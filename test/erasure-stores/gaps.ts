@@ -1,0 +1,105 @@
+import type { ErasureStore, TableStore } from '@playline/erasure';
+
+/** A column as ClickHouse describes it. */
+export interface RealColumn {
+  readonly table: string;
+  readonly name: string;
+  readonly type: string;
+  readonly inSortingKey: boolean;
+}
+
+const FILES = 'packages/erasure/src/stores';
+/** A column that has the name or the type of an identity. */
+const NAMED_LIKE_IDENTITY = /(^|_)(keys?|ids?)$/;
+const TYPED_LIKE_IDENTITY = /FixedString\(16\)|UUID/;
+
+const isLikeIdentity = ({ name, type }: RealColumn) => NAMED_LIKE_IDENTITY.test(name) || TYPED_LIKE_IDENTITY.test(type);
+
+/** Tables and columns that the registry lacks, or that it names but do not exist. One sentence each. */
+export function findTableGaps(real: readonly RealColumn[], registered: readonly TableStore[]): string[] {
+  const tables = [...new Set(real.map(({ table }) => table))];
+  const strangers = tables.filter((name) => !registered.some((place) => place.name === name));
+  return [
+    ...strangers.map(
+      (name) => `table ${name} is not registered: add it to ${FILES}/tables.ts, with how a person is cleared from it`,
+    ),
+    ...registered.flatMap((place) =>
+      gapsOf(
+        place,
+        real.filter(({ table }) => table === place.name),
+      ),
+    ),
+  ];
+}
+
+function gapsOf(place: TableStore, columns: readonly RealColumn[]): string[] {
+  const { name, clearing } = place;
+  if (columns.length === 0) return [`table ${name} is registered and not there: take it out of ${FILES}/tables.ts`];
+  const named = [...Object.keys(place.columns), ...(clearing.by === 'sweep' ? sweptIn(clearing) : [])];
+  const prefixes = Object.keys(place.prefixes ?? {});
+  const isAdded = ({ name }: RealColumn) => prefixes.some((prefix) => name.startsWith(prefix));
+  const mustBeNamed = (clearing.by === 'sweep' ? columns.filter(isLikeIdentity) : columns).filter(
+    (column) => !isAdded(column),
+  );
+  const missing = mustBeNamed.filter((column) => !named.includes(column.name));
+  const invented = named.filter((each) => !columns.some((column) => column.name === each));
+  return [
+    ...missing.map(
+      (column) =>
+        `column ${name}.${column.name} is not registered: name it in ${FILES}/tables.ts, ` +
+        'as own or carried where it says who a row is about, else among the columns with why nothing is to be done',
+    ),
+    ...invented.map((each) => `column ${name}.${each} is registered and not there: take it out of ${FILES}/tables.ts`),
+    ...(clearing.by === 'sweep' ? sweepGaps(place, columns) : []),
+  ];
+}
+
+type SweepClearing = Extract<TableStore['clearing'], { by: 'sweep' }>;
+
+const sweptIn = ({ own, carried, times }: SweepClearing) => [
+  ...own,
+  ...times,
+  ...carried.flatMap(({ key, texts }) => [key, ...texts]),
+];
+
+/** Mistakes in the registry that would make ClickHouse refuse a statement in the middle of an erasure. */
+function sweepGaps({ name, clearing }: TableStore, columns: readonly RealColumn[]): string[] {
+  if (clearing.by !== 'sweep') return [];
+  const blanked = clearing.carried.flatMap(({ key, texts }) => [key, ...texts]);
+  const fixed = columns.filter((column) => column.inSortingKey && blanked.includes(column.name));
+  const untimed = columns.filter(
+    (column) => clearing.times.includes(column.name) && !column.type.startsWith('DateTime64(3'),
+  );
+  return [
+    ...(columns.some((column) => column.name === 'environment_id')
+      ? []
+      : [`table ${name} has no environment_id: an identity is one of an environment, so add it to the table`]),
+    ...fixed.map(
+      (column) =>
+        `column ${name}.${column.name} is in the sorting key and cannot be blanked: make it own, or leave it out of the key`,
+    ),
+    ...untimed.map(
+      (column) => `column ${name}.${column.name} is ${column.type}: a cut-off is compared in milliseconds`,
+    ),
+  ];
+}
+
+/** Names that are not registered, and registered names that do not exist. */
+export function findNameGaps(
+  real: readonly string[],
+  registered: readonly ErasureStore[],
+  of: { what: string; file: string },
+): string[] {
+  const names = registered.map(({ name }) => name);
+  return [
+    ...real
+      .filter((name) => !names.includes(name))
+      .map(
+        (name) =>
+          `${of.what} ${name} is not registered: add it to ${FILES}/${of.file}, with how a person is cleared from it`,
+      ),
+    ...names
+      .filter((name) => !real.includes(name))
+      .map((name) => `${of.what} ${name} is registered and not there: take it out of ${FILES}/${of.file}`),
+  ];
+}

@@ -1,0 +1,89 @@
+import { SWEPT_TABLES, SYSTEM_STORES, TABLES } from '@playline/erasure';
+import { type OwnDatabase, openOwnDatabase } from '@playline/testkit';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { findNameGaps, findTableGaps, type RealColumn } from './gaps.ts';
+
+let own: OwnDatabase;
+
+async function query<T>(sql: string): Promise<T[]> {
+  const text = await own.query(`${sql} FORMAT JSONEachRow`);
+  return text.split('\n').flatMap((line) => (line === '' ? [] : [JSON.parse(line) as T]));
+}
+
+beforeAll(async () => {
+  own = await openOwnDatabase();
+  // ClickHouse creates its log tables with their first rows.
+  await own.query('SYSTEM FLUSH LOGS query_log, part_log');
+});
+afterAll(() => own?.close());
+
+/**
+ * Views store nothing; their content goes when the rows behind them are deleted. The same holds for a materialized view
+ * that fills a table.
+ */
+const readColumns = () =>
+  query<RealColumn>(`SELECT table, name, type, toBool(is_in_sorting_key OR is_in_partition_key) AS inSortingKey
+    FROM system.columns WHERE database = currentDatabase()
+      AND table NOT IN (SELECT name FROM system.tables WHERE database = currentDatabase() AND engine = 'View'
+        OR (engine = 'MaterializedView' AND create_table_query LIKE '% TO %'))`);
+
+it('every table and column of the schema is registered with the way to remove a person from it', async () => {
+  expect(findTableGaps(await readColumns(), TABLES)).toEqual([]);
+});
+
+it('an unregistered table, materialized view or column of identities is reported', async () => {
+  await query('CREATE TABLE visits (owner_key FixedString(16)) ENGINE = MergeTree ORDER BY owner_key');
+  await query('CREATE MATERIALIZED VIEW by_user ENGINE = MergeTree ORDER BY user_id AS SELECT user_id FROM events');
+  await query('ALTER TABLE consent_log ADD COLUMN parent_key FixedString(16)');
+  try {
+    const gaps = findTableGaps(await readColumns(), TABLES);
+    expect(gaps.map((gap) => gap.split(':')[0]).sort()).toEqual([
+      'column consent_log.parent_key is not registered',
+      expect.stringMatching(/^table \.inner.* is not registered$/),
+      'table by_user is not registered',
+      'table visits is not registered',
+    ]);
+  } finally {
+    for (const table of ['by_user', 'visits']) await query(`DROP TABLE ${table} SYNC`);
+    await query('ALTER TABLE consent_log DROP COLUMN parent_key');
+  }
+});
+
+it('a column that an operator adds for a property of events is registered by its prefix, and only in that table', async () => {
+  await query('ALTER TABLE events ADD COLUMN property_friend_id String');
+  await query('ALTER TABLE consent_log ADD COLUMN property_friend_id String');
+  try {
+    const gaps = findTableGaps(await readColumns(), TABLES).filter((gap) => gap.includes('property_'));
+    expect(gaps).toEqual([expect.stringMatching(/^column consent_log\.property_friend_id is not registered/)]);
+  } finally {
+    for (const table of ['events', 'consent_log']) await query(`ALTER TABLE ${table} DROP COLUMN property_friend_id`);
+  }
+});
+
+it('no swept table has a projection, because a delete would be refused or would rewrite the projection', async () => {
+  const swept = SWEPT_TABLES.map(({ name }) => `'${name}'`).join();
+  const projections = `SELECT table, name FROM system.projections WHERE database = currentDatabase() AND table IN (${swept})`;
+  expect(await query(projections)).toEqual([]);
+});
+
+it('every system table of ClickHouse that keeps statements or error texts is registered', async () => {
+  const real = await query<{ name: string }>(`SELECT name FROM system.tables WHERE database = 'system' AND (
+      engine LIKE '%MergeTree' OR name IN (SELECT table FROM system.columns WHERE database = 'system'
+        AND name IN ('query', 'last_error_message', 'latest_fail_reason', 'message')))`);
+  const gaps = findNameGaps(
+    real.map(({ name }) => name),
+    SYSTEM_STORES,
+    { what: 'system table', file: 'place.ts' },
+  );
+  expect(gaps).toEqual([]);
+});
+
+it('every log table of ClickHouse deletes its rows within the time that the list of places promises', async () => {
+  const logs = await query<{ name: string; rule: string }>(
+    `SELECT name, extract(create_table_query, 'TTL [^)]+[)]') AS rule FROM system.tables
+     WHERE database = 'system' AND engine LIKE '%MergeTree' ORDER BY name`,
+  );
+  expect(logs).toEqual(
+    ['part_log', 'query_log'].map((name) => ({ name, rule: 'TTL event_time + toIntervalHour(72)' })),
+  );
+});
