@@ -1,6 +1,6 @@
 import { testStores } from '@playline/testkit';
 import { beforeAll, describe, expect, it } from 'vitest';
-import { toWords } from '../faults/world/reached.ts';
+import { toText } from '../faults/world/reached.ts';
 import { ALL_KINDS } from './faults.ts';
 import type { Promised } from './findings.ts';
 import { type FeedRun, runFeed } from './run.ts';
@@ -42,7 +42,7 @@ describe.each(Array.from({ length: SEEDS }, (_, index) => FIRST_SEED + index))(
     beforeAll(async () => {
       const onLine = (line: string) => console.error(`chain feed, FAULT_SEED=${seed}: ${line}`);
       run = await runFeed(testStores(), { seed, faults: FAULTS, onLine });
-      onLine(toWords(run.counts));
+      onLine(toText(run.counts));
     }, RUN_MAX_MS);
 
     it.each(GUARANTEES)('keeps its promise: %s', (_, promise) => {

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { until } from '@playline/testkit';
 import { createDeck, type Random } from '@playline/testkit/random';
-import { addReached, type Reached, toSeconds, toWords } from '../faults/world/reached.ts';
+import { addReached, type Reached, toSeconds, toText } from '../faults/world/reached.ts';
 import { KILL_POINTS, type KillPoint, setTrap } from '../faults/writer-kill-points.ts';
 import type { GatedProcess } from '../faults/writer-process.ts';
 import { type FeedRig, WAIT_MAX_MS } from './feed-rig.ts';
@@ -160,7 +160,7 @@ export async function tryFaults(
   for (let done = 1; done <= count; done++) {
     const startMs = performance.now();
     const one = await draw()({ ...victims, drawPoint });
-    onLine(`${done} of ${count}: ${toWords(one)}, over after ${toSeconds(performance.now() - startMs)} s`);
+    onLine(`${done} of ${count}: ${toText(one)}, over after ${toSeconds(performance.now() - startMs)} s`);
     reached = addReached(reached, one);
   }
   return reached;
