@@ -44,7 +44,7 @@ export const mintChainOf = ({ environmentId }: Bench): string => environmentId;
 
 /** Starts a chain, and creates a collection and a signable key in the bench's environment. */
 export async function openMintScene(bench: Bench): Promise<MintScene> {
-  const chain = await openTestChain({ mining: 'asked', epochBlocks: EPOCH_BLOCKS });
+  const chain = await openTestChain({ mining: 'manual', epochBlocks: EPOCH_BLOCKS });
   try {
     const signerKeys = makeSignerKeys();
     const { contract } = await makeRecords(bench, chain, signerKeys);
