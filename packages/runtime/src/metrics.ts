@@ -7,11 +7,11 @@ export interface Metrics {
   /** Release of this process. */
   readonly version: string;
   readonly contentType: string;
-  /** Prometheus text of everything registered here. */
+  /** Prometheus text of all metrics. */
   text(): Promise<string>;
   counter<L extends string>(name: string, help: string, labelNames?: readonly L[]): Counter<L>;
   gauge<L extends string>(name: string, help: string, labelNames?: readonly L[]): Gauge<L>;
-  /** A gauge whose value must be asked for: `collect` sets it each time the metrics are read. */
+  /** A gauge whose value `collect` sets each time the metrics are read. */
   collectedGauge<L extends string>(
     name: string,
     help: string,
@@ -24,13 +24,9 @@ export interface Metrics {
   ): Histogram<L>;
 }
 
-/**
- * How often the delay of the event loop is measured. prom-client measures it a hundred times a second, which is half of
- * what an idle service costs. A loop that is blocked for longer than this is noticed all the same, and a shorter delay
- * with a probability in proportion to its length.
- */
+/** prom-client samples a hundred times a second, half the cost of an idle service. Longer blocks are always noticed. */
 const LAG_SAMPLE_MS = 1_000;
-/** Longer than a process lives, so that prom-client never measures: its gauges get our values. */
+/** prom-client never samples: its gauges get the values measured here. */
 const NEVER_MS = 2 ** 31 - 1;
 const NS_PER_MS = 1e6;
 const NS_PER_S = 1e9;
@@ -42,9 +38,8 @@ function openLagMonitor() {
 }
 
 /**
- * Measures the delay of the event loop under prom-client's names, without the time between two measurements, which
- * prom-client includes. A monitor that was just reset measures nothing until it has looked once more, so there are two:
- * each is read and reset at every second reading, and the other one sees what happens meanwhile.
+ * Measures the delay of the event loop under prom-client's names. A monitor that was reset has no value before its next
+ * sample, so there are two, which are read and reset in turn.
  */
 function collectLag(registry: Registry): void {
   let [histogram, next] = [openLagMonitor(), openLagMonitor()];
@@ -71,7 +66,7 @@ function collectLag(registry: Registry): void {
   gauge('stddev', 'The standard deviation of the delays', function set() {
     this.set(histogram.count === 0 ? 0 : histogram.stddev / NS_PER_S);
   });
-  // Read last, because it is last in the text. The others are then of the same moment.
+  // Read last, because it is last in the text.
   gauge('max', 'The greatest delay', function set() {
     this.set(histogram.count === 0 ? 0 : toSeconds(histogram.max));
     histogram.reset();
@@ -97,8 +92,13 @@ export function createMetrics(service: string): Metrics {
     counter: (name, help, labelNames = []) => new Counter({ name, help, labelNames, registers }),
     gauge: (name, help, labelNames = []) => new Gauge({ name, help, labelNames, registers }),
     collectedGauge(name, help, { labelNames = [], collect }) {
-      const ask = () => collect(gauge);
-      const gauge: Gauge<(typeof labelNames)[number]> = new Gauge({ name, help, labelNames, registers, collect: ask });
+      const gauge: Gauge<(typeof labelNames)[number]> = new Gauge({
+        name,
+        help,
+        labelNames,
+        registers,
+        collect: () => collect(gauge),
+      });
       return gauge;
     },
     histogram: (name, help, { bucketsSeconds: buckets, labelNames = [] }) =>
@@ -106,7 +106,7 @@ export function createMetrics(service: string): Metrics {
   };
 }
 
-/** Reports at every scrape whether Redis takes writes, so that it is known before a write fails. */
+/** Reports at every scrape whether Redis accepts writes, before one fails. */
 export function watchWrites(metrics: Pick<Metrics, 'collectedGauge'>, takesWrites: () => Promise<boolean>): void {
   metrics.collectedGauge(
     'playline_redis_takes_writes',

@@ -10,16 +10,16 @@ import type {
   SignableKeyRecord,
 } from '@playline/contracts';
 
-/** One row of `audit_log`: who did what to which object. Times are epoch milliseconds. */
+/** One row of `audit_log`. Times are epoch milliseconds. */
 export interface AuditRow {
   /** '' when the change concerns the whole instance. */
   readonly projectId: string;
   /** '' when the change concerns the whole project. */
   readonly environmentId: string;
   readonly happenedAt: number;
-  /** Identifies the change. Rows with the same id are one row, however often the record was written. */
+  /** Identifies the change: rows with the same id are one row. */
   readonly entryId: string;
-  /** `entry` for an entry that was written to the audit itself; otherwise the kind of the record behind the row. */
+  /** `entry` for a direct entry, else the kind of the record. */
   readonly kind: AuditKind;
   readonly object: string;
   /** Revision of the record; 0 for an entry. */
@@ -29,7 +29,7 @@ export interface AuditRow {
   /** '' when no person or program made the change. */
   readonly actor: string;
   readonly requestId: string;
-  /** Where the request came from; '' for rows made from a record, because records do not contain it. */
+  /** Address of the request; '' for rows made from a record. */
   readonly address: string;
   /** JSON of an object; never a secret. */
   readonly detail: string;
@@ -41,7 +41,7 @@ export const AUDIT_KINDS = [
 ] as const;
 export type AuditKind = (typeof AUDIT_KINDS)[number];
 
-/** How the verb of a change is chosen: for the first revision, for a change that ends the object, and for any other. */
+/** Verbs of the first revision, of a change that ends the object, and of any other. */
 interface Verbs {
   readonly isFirst: boolean;
   readonly isEnded: boolean;
@@ -63,10 +63,7 @@ interface Described {
   readonly projectId: string;
   readonly environmentId: string;
   readonly verb: string;
-  /**
-   * Members are listed one by one on purpose: a field added to a record later is not shown until somebody has checked
-   * it.
-   */
+  /** Listed one by one, so that a new field of a record is not shown unchecked. */
   readonly detail: object;
 }
 
@@ -79,8 +76,7 @@ function toRow(described: Described, { revision, changedAt, changedBy, requestId
     kind,
     object,
     revision,
-    // Includes the request: two changes of the same revision may race. One is lost, but both requests belong in the
-    // audit.
+    // Includes the request, because two changes of one revision may race.
     entryId: [kind, object, revision, requestId].join(':'),
     action: `${kind}.${verb}`,
     actor: changedBy,
@@ -90,7 +86,6 @@ function toRow(described: Described, { revision, changedAt, changedBy, requestId
   };
 }
 
-/** Audit row of a project, with its environments and their limits. */
 export function auditOfProject(project: ProjectRecord): AuditRow[] {
   const { id, name, state, environments, revision } = project;
   const verb = verbOf({ isFirst: revision === 1, isEnded: state === 'archived', end: 'archive' });
@@ -105,7 +100,7 @@ export function auditOfProject(project: ProjectRecord): AuditRow[] {
   return [toRow({ ...described, detail: { name, state, environments: shown } }, project)];
 }
 
-/** Audit rows of keys of an environment: of the key that was ended, and of the one that was created or changed. */
+/** Of the ended key, and of the created or changed one. */
 export function auditOfKey(record: AccessKeyRecord): AuditRow[] {
   const { projectId, environmentId, environment, kind, live, ended, action } = record;
   const rowOf = ({ keyId, first4, last4, name }: EndedKey | LiveKey, verb: string, origins: object) => {
@@ -122,7 +117,7 @@ export function auditOfKey(record: AccessKeyRecord): AuditRow[] {
   return rows;
 }
 
-/** Audit row of a partner's key. Such a key belongs to the whole instance. */
+/** Such a key belongs to the whole instance. */
 export function auditOfRateLimitKey(key: RateLimitKeyRecord): AuditRow[] {
   const { keyId, partner, calls, windowS, expiresAt, first4, last4, revokedAt, revision } = key;
   const verb = verbOf({ isFirst: revision === 1, isEnded: revokedAt !== null, end: 'end' });
@@ -130,7 +125,6 @@ export function auditOfRateLimitKey(key: RateLimitKeyRecord): AuditRow[] {
   return [toRow({ ...described, detail: { partner, calls, windowS, expiresAt, first4, last4 } }, key)];
 }
 
-/** Audit row of a collection. */
 export function auditOfCollection(collection: CollectionRecord): AuditRow[] {
   const { id, projectId, environmentId, chain, contractAddress, name, state, revision } = collection;
   const verb = verbOf({ isFirst: revision === 1, isEnded: state === 'unlinked', end: 'unlink' });
@@ -138,11 +132,7 @@ export function auditOfCollection(collection: CollectionRecord): AuditRow[] {
   return [toRow({ ...described, detail: { chain, contractAddress, name, state } }, collection)];
 }
 
-/**
- * Audit rows of an account: one for the instance with all roles, and one for each project in which the account has a
- * role, with that role alone. A record does not list roles that were removed, so only the row of the instance shows a
- * removal.
- */
+/** One row for the instance with all roles, and one for each project with its role. Only the former shows removed roles. */
 export function auditOfAccount(account: AccountRecord): AuditRow[] {
   const { id, name, login, state, isAdministrator, roles, passwordHash, passkeys, openId, invitation } = account;
   const verb = verbOf({ isFirst: account.revision === 1, isEnded: state === 'disabled', end: 'disable' });
@@ -163,7 +153,7 @@ export function auditOfAccount(account: AccountRecord): AuditRow[] {
   ];
 }
 
-/** Audit row of a signing key. It never contains the private key, not even sealed. */
+/** Never contains the private key, not even sealed. */
 export function auditOfSignableKey(key: SignableKeyRecord): AuditRow[] {
   const { address, projectId, environmentId, name, state, revision } = key;
   const verb = verbOf({ isFirst: revision === 1, isEnded: state === 'disabled', end: 'disable' });
@@ -171,9 +161,8 @@ export function auditOfSignableKey(key: SignableKeyRecord): AuditRow[] {
   return [toRow({ ...described, detail: { name, state } }, key)];
 }
 
-/** Audit row of an entry that was written to the audit itself. */
 export function auditOfEntry(entry: AuditEntryRecord): AuditRow[] {
   const { entryId, happenedAt, actor, action, projectId, environmentId, object, detail, address, requestId } = entry;
-  const said = { projectId, environmentId, happenedAt, entryId, object, action, actor, requestId, address, detail };
-  return [{ ...said, kind: 'entry', revision: 0 }];
+  const columns = { projectId, environmentId, happenedAt, entryId, object, action, actor, requestId, address, detail };
+  return [{ ...columns, kind: 'entry', revision: 0 }];
 }

@@ -35,14 +35,14 @@ consumerContract('kafka', async () => {
   };
 });
 
-it('hands partitions over without writing any block twice when members join and leave in an orderly way', async () => {
+it('consumers hand partitions over without writing any block twice when members join and leave', async () => {
   const fixture = await openKafkaFixture();
   const { brokers } = fixture;
   const producer = await openProducer({ brokers, clientId: 'test' });
   const topic = await fixture.createTopic({ partitions: 4 });
   const store = new TokenStore();
   const written: string[] = [];
-  // slow enough that every change of members meets a write under way
+  // Slow enough that every change of members meets a running write.
   store.onWrite = async ({ partition, start }, moment) => {
     if (moment === 'before') await delay(20);
     else written.push(`${partition}/${start}`);
@@ -78,12 +78,12 @@ it('hands partitions over without writing any block twice when members join and 
   await fixture.close();
 });
 
-it('starts while no broker answers, and says that it is not ready', async () => {
+it('a consumer starts while no broker answers, and is not ready', async () => {
   const producer = await openProducer({ brokers: ['127.0.0.1:1'], clientId: 'test' });
   const consumer = await openBlockConsumer({
     brokers: ['127.0.0.1:1'],
-    groupId: 'test-nobody',
-    topics: ['test-nothing'],
+    groupId: 'test-group',
+    topics: ['test-topic'],
     sink: createTokenSink(new TokenStore()),
     limits: { rowsMax: 1, bytesMax: 1, ageMaxMs: 1 },
     deadLetters: producer,
@@ -94,7 +94,7 @@ it('starts while no broker answers, and says that it is not ready', async () => 
   await producer.close();
 });
 
-it('reports the lag of a paused partition, and none when everything up to a marker is stored', async () => {
+it('a consumer reports the lag of a paused partition, and none when everything before a marker is stored', async () => {
   const fixture = await openKafkaFixture();
   const { brokers } = fixture;
   const topic = await fixture.createTopic({ partitions: 1 });
@@ -123,7 +123,7 @@ it('reports the lag of a paused partition, and none when everything up to a mark
   };
   for (let i = 0; i < 3; i++) await publish();
   await until('a stuck write', async () => (await lag()) === 6);
-  // two blocks wait, so nothing is fetched: only asking tells of these
+  // Two blocks wait, so nothing is fetched, and only a request returns these.
   for (let i = 0; i < 3; i++) await publish();
   await until('the end of the log', async () => (await lag()) === 12);
   gate.resolve();
@@ -131,7 +131,7 @@ it('reports the lag of a paused partition, and none when everything up to a mark
   await until('no lag', async () => (await lag()) === 0);
   await consumer.close();
   expect(await lag()).toBeNull();
-  // committed behind the last record: the next owner finds nothing but the marker
+  // Committed after the last record: the next owner finds only the marker.
   const next = await open();
   await until('the next owner', () => next.ready());
   await until('no lag behind the marker', async () => (await lag()) === 0);
@@ -141,7 +141,7 @@ it('reports the lag of a paused partition, and none when everything up to a mark
   await fixture.close();
 });
 
-it('reads a partition that was added to its topic within ten seconds', async () => {
+it('a consumer reads an added partition within ten seconds', async () => {
   const fixture = await openKafkaFixture();
   const { brokers } = fixture;
   const topic = await fixture.createTopic({ partitions: 1 });
@@ -155,7 +155,7 @@ it('reads a partition that was added to its topic within ten seconds', async () 
   });
   await until('it is a member', () => consumer.ready());
   await fixture.addPartitions(topic, 2);
-  // Opened later, because a producer knows the partitions that it has read at its start.
+  // Opened later, because a producer knows the partitions of its start.
   const producer = await openProducer({ brokers, clientId: 'test' });
   await send(producer, [{ topic, key: null, partition: 1, value: Buffer.from('added') }]);
   await until('the added partition is read', () => read.includes(1), 10_000);

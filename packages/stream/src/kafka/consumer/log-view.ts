@@ -8,28 +8,27 @@ import type { FetchedRecords } from './record-decoding.ts';
 import type { RequestedPartition } from './topic-id-wire.ts';
 import { fetchByTopicId } from './topic-id-wire.ts';
 
-/** Looks things up in a log, over the connections that the consumer already has. */
+/** Reads from a log over the connections of a consumer. */
 export interface LogView {
-  /** For each of these partitions the first offset that is still there, or the end of the log. */
+  /** The first offset of each partition, or the end of its log. */
   offsets(of: { topic: string; partitions: readonly number[]; first: boolean }): Promise<Map<number, number>>;
-  /** The broker that stores the committed offsets of a group now. */
+  /** The current coordinator of a group. */
   coordinator(groupId: string): Promise<Coordinator>;
   /**
-   * The id of the topic that has this name now, as the leader of one of its partitions knows it; null when brokers do
-   * not report ids.
+   * The current id of a topic, from the leader of a partition; null when brokers report no ids.
    * @throws Error while the partition has no leader
    */
   topicId(at: { topic: string; partition: number }): Promise<string | null>;
-  /** From now on this partition is fetched from the topic with this id only. */
+  /** Fetches this partition only from the topic with this id from now on. */
   pin(at: { topic: string; partition: number }, topicId: string | null): void;
   /**
    * The batch that contains an offset; null when the log has none there.
-   * @throws LogGone when the topic with this id is gone; another fault while the leader does not answer
+   * @throws TopicGone when the topic with this id is gone; another fault while the leader does not answer
    */
   batchAt(at: BatchLocation): Promise<LogMark | null>;
   /** The last decision about a partition of a group; null when there is none. */
   decision(groupId: string, at: { topic: string; partition: number }): Promise<OffsetDecision | null>;
-  /** Asks the cluster again which broker leads which partition. */
+  /** Refreshes the leaders of partitions. */
   refresh(): Promise<void>;
 }
 
@@ -88,8 +87,8 @@ export function createLogView(given: Cluster): LogView {
 
   const fetchOne = async ({ topic, partition, offset, topicId }: BatchLocation) => {
     const broker = await leaderOf(topic, partition);
-    const asked = { partition, fetchOffset: String(offset), maxBytes: ONE_BATCH_BYTES };
-    const partitions = [topicId === null ? asked : { ...asked, topicId }];
+    const requested = { partition, fetchOffset: String(offset), maxBytes: ONE_BATCH_BYTES };
+    const partitions = [topicId === null ? requested : { ...requested, topicId }];
     // The batch was read before, so its transaction has ended.
     const { responses } = await broker.fetch({
       maxWaitTime: FETCH_WAIT_MS,
@@ -103,7 +102,7 @@ export function createLogView(given: Cluster): LogView {
 
   return {
     offsets,
-    // The leader is asked because it learns of a new topic when it starts to serve it.
+    // From the leader, which knows a new topic first.
     topicId: async ({ topic, partition }) => await topicIds.fetchId(topic, await leaderOf(topic, partition)),
     pin: topicIds.pin,
     coordinator: (groupId) => cluster.findGroupCoordinator({ groupId }),
@@ -117,9 +116,9 @@ export function createLogView(given: Cluster): LogView {
       const { topic, partition, offset } = at;
       const ends = await offsets({ topic, partitions: [partition], first: false });
       const starts = await offsets({ topic, partitions: [partition], first: true });
-      // A leader that was just elected may not report yet what it has.
+      // A leader that was just elected may not have it yet.
       if (offset >= (starts.get(partition) ?? 0) && offset < (ends.get(partition) ?? 0))
-        throw new Error(`${topic}/${partition} does not show ${offset} yet`);
+        throw new Error(`${topic}/${partition} does not show offset ${offset} yet`);
       return null;
     },
     decision: (groupId, at) => readDecision(cluster, groupId, at),
