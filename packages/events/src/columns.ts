@@ -106,7 +106,6 @@ export function toEventFields(schema: string): EventField[] {
   });
 }
 
-/** Columns of `events` in table order. */
 export const EVENT_FIELDS: readonly EventField[] = toEventFields(messageRecordCodec.schema);
 
 /** A column of a block insert, and its type in the list of `input()`. */
@@ -120,91 +119,40 @@ const POSITION: readonly InsertColumn[] = [
   { name: 'kafka_offset', type: 'UInt64' },
 ];
 
-const toColumns = (types: Record<string, string>): InsertColumn[] =>
-  Object.entries(types).map(([name, type]) => ({ name, type }));
+const SHORT_TYPES: Record<string, string> = { Key: 'FixedString(16)', Time: "DateTime64(3, 'UTC')" };
 
-const KEY = 'FixedString(16)';
-const TIME = "DateTime64(3, 'UTC')";
+/** Reads columns as `name Type`, with short types for keys and times. */
+const toColumns = (text: string): InsertColumn[] =>
+  text.split(',').map((column) => {
+    const [name = '', type = ''] = column.trim().split(' ');
+    return { name, type: SHORT_TYPES[type] ?? type };
+  });
 
 /** Columns of a block insert, in order. ClickHouse converts plain types to those of the table. */
 export const EVENT_TABLE_COLUMNS: Record<EventTable, readonly InsertColumn[]> = {
   events: [...EVENT_FIELDS.map(({ column, inputType }) => ({ name: column, type: inputType })), ...POSITION],
   identity_links: [
-    ...toColumns({
-      environment_id: 'String',
-      link_generation: 'UInt8',
-      link_partition: 'UInt16',
-      link_offset: 'UInt64',
-      step: 'UInt8',
-      message_id: 'UUID',
-      link: 'String',
-      a_key: KEY,
-      a_kind: 'String',
-      b_key: KEY,
-      b_kind: 'String',
-      outcome: 'String',
-      reason: 'String',
-      person_key: KEY,
-      moved_count: 'UInt16',
-      event_time: TIME,
-      received_at: TIME,
-      trace_id: 'String',
-    }),
+    ...toColumns(`environment_id String, link_generation UInt8, link_partition UInt16, link_offset UInt64, step UInt8,
+      message_id UUID, link String, a_key Key, a_kind String, b_key Key, b_kind String, outcome String, reason String,
+      person_key Key, moved_count UInt16, event_time Time, received_at Time, trace_id String`),
     ...POSITION,
   ],
-  identity_overrides: toColumns({
-    environment_id: 'String',
-    identity_key: KEY,
-    person_key: KEY,
-    kind: 'String',
-    linked_at: TIME,
-    version: 'UInt64',
-  }),
-  identity_unlinks: toColumns({
-    environment_id: 'String',
-    identity_key: KEY,
-    link_generation: 'UInt8',
-    link_offset: 'UInt64',
-    side: 'String',
-    unlinked_at: TIME,
-  }),
+  identity_overrides: toColumns(
+    'environment_id String, identity_key Key, person_key Key, kind String, linked_at Time, version UInt64',
+  ),
+  identity_unlinks: toColumns(
+    'environment_id String, identity_key Key, link_generation UInt8, link_offset UInt64, side String, unlinked_at Time',
+  ),
   consent_log: [
-    ...toColumns({
-      environment_id: 'String',
-      identity_key: KEY,
-      status: 'String',
-      source: 'String',
-      received_at: TIME,
-      logged_at: TIME,
-      trace_id: 'String',
-    }),
+    ...toColumns(`environment_id String, identity_key Key, status String, source String, received_at Time,
+      logged_at Time, trace_id String`),
     ...POSITION,
   ],
   message_rejections: [
-    ...toColumns({
-      environment_id: 'String',
-      code: 'String',
-      field: 'String',
-      surface: 'String',
-      library: 'String',
-      library_version: 'String',
-      received_at: TIME,
-      trace_id: 'String',
-    }),
+    ...toColumns(`environment_id String, code String, field String, surface String, library String,
+      library_version String, received_at Time, trace_id String`),
     ...POSITION,
   ],
-  audit_log: toColumns({
-    project_id: 'String',
-    environment_id: 'String',
-    happened_at: TIME,
-    entry_id: 'String',
-    kind: 'String',
-    object: 'String',
-    revision: 'UInt64',
-    action: 'String',
-    actor: 'String',
-    request_id: 'String',
-    address: 'String',
-    detail: 'String',
-  }),
+  audit_log: toColumns(`project_id String, environment_id String, happened_at Time, entry_id String, kind String,
+    object String, revision UInt64, action String, actor String, request_id String, address String, detail String`),
 };

@@ -30,18 +30,15 @@ import {
 import type { LogPosition } from './row/transcoder.ts';
 import type { EventTable } from './store.ts';
 
-/** Position and time of a record in the log. */
 export interface LoggedPosition extends LogPosition {
   /** Epoch milliseconds, by the broker's clock with log-append time. */
   readonly timestampMs: number;
 }
 
-/** Whether a fence excludes an event of this identity at this time. */
 export type IsFenced = (query: FenceQuery) => boolean;
 
 /** How records of one type become rows. Pure: the same record at the same position gives the same rows. */
 export interface RecordRows<R> {
-  /** In the order in which they are written. */
   readonly tables: readonly TableRows<R>[];
 }
 

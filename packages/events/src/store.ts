@@ -1,6 +1,5 @@
 export { type FaultKind, StoreFault } from '@playline/stores';
 
-/** Tables that are written in blocks. */
 export const EVENT_TABLES = [
   'events',
   'identity_links',
@@ -27,7 +26,6 @@ export function isFolding(table: EventTable): table is FoldingTable {
   return FOLDING_TABLES.some((name) => name === table);
 }
 
-/** Rows of one block for one table. */
 export interface BlockInsert {
   table: EventTable;
   /** RowBinary, columns in the order of `EVENT_TABLE_COLUMNS`; not changed until the promise settles. */
@@ -37,20 +35,17 @@ export interface BlockInsert {
   signal: AbortSignal;
 }
 
-/** Offsets of one partition from `start` to before `end`. */
 export interface OffsetRange {
   partition: number;
   start: number;
   end: number;
 }
 
-/** Rows that may be stored already. */
 export interface StoredRowsQuery extends OffsetRange {
   /** RowBinary, at least one. Their times and keys limit what is read. */
   rows: readonly Buffer[];
 }
 
-/** Store of events, decisions, consents, rejections and the audit. */
 export interface EventStore {
   /**
    * Stores the block once per token. After a crash of the store it may resolve without storing, so call `storedOffsets`
@@ -60,7 +55,6 @@ export interface EventStore {
   insert(block: BlockInsert): Promise<void>;
   /** Offsets of the stored ones of these rows. Also completes the tables derived from them. @throws StoreFault */
   storedOffsets(table: OffsetTable, query: StoredRowsQuery): Promise<ReadonlySet<number>>;
-  /** True when the store answers and accepts the credentials. */
   ready(): Promise<boolean>;
   close(): Promise<void>;
 }

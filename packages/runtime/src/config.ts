@@ -29,10 +29,8 @@ export function parseConfig<S extends z.ZodObject>(
 /** More proxies in a row than any deployment has. */
 const TRUSTED_PROXIES_MAX = 10;
 
-/** Parsers of settings, which are text. */
 export const settings = {
   text: () => z.string().min(1),
-  /** A whole number within inclusive bounds. */
   integer: (min: number, max: number) => z.coerce.number().int().min(min).max(max),
   port: () => z.coerce.number().int().min(0).max(65_535),
   url: () => z.url(),
@@ -40,7 +38,6 @@ export const settings = {
   baseUrl: () => z.url().transform((url) => url.replace(/\/+$/, '')),
   /** Trusted proxies in front, whose `X-Forwarded-For` entries are used; 0 uses the address of the connection. */
   trustedProxies: () => z.coerce.number().int().min(0).max(TRUSTED_PROXIES_MAX).default(0),
-  /** `host:port,host:port` */
   brokers: () =>
     z
       .string()
@@ -64,7 +61,6 @@ export const settings = {
         return z.NEVER;
       }
     }),
-  /** Parses JSON for the schema that follows. */
   json: () =>
     z.string().transform((text, context): unknown => {
       try {

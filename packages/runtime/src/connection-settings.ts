@@ -118,30 +118,11 @@ type TlsSettings<Prefix extends string> = {
   readonly [name in `${Prefix}_TLS_${'CA_FILE' | 'CERT_FILE' | 'KEY_FILE' | 'SERVER_NAME'}`]?: string | undefined;
 };
 
-export interface KafkaConfig extends TlsSettings<'KAFKA'> {
-  readonly KAFKA_BROKERS: string[];
-  readonly KAFKA_TLS: boolean;
-  readonly KAFKA_SASL_MECHANISM?: SaslOptions['mechanism'] | undefined;
-  readonly KAFKA_SASL_USERNAME?: string | undefined;
-  readonly KAFKA_SASL_PASSWORD?: string | undefined;
-}
-
-export interface RedisConfig extends TlsSettings<'REDIS'> {
-  readonly REDIS_URL: string;
-}
-
-export interface ClickHouseConfig extends TlsSettings<'CLICKHOUSE'> {
-  readonly CLICKHOUSE_URL: string;
-  readonly CLICKHOUSE_USER: string;
-  readonly CLICKHOUSE_PASSWORD: string;
-  readonly CLICKHOUSE_DATABASE: string;
-}
-
-export interface RegistryConfig extends TlsSettings<'SCHEMA_REGISTRY'> {
-  readonly SCHEMA_REGISTRY_URL: string;
-  readonly SCHEMA_REGISTRY_USERNAME?: string | undefined;
-  readonly SCHEMA_REGISTRY_PASSWORD?: string | undefined;
-}
+type Parsed<S extends z.ZodRawShape> = Readonly<z.infer<z.ZodObject<S>>>;
+export type KafkaConfig = Parsed<typeof kafkaSettings>;
+export type RedisConfig = Parsed<typeof redisSettings>;
+export type ClickHouseConfig = Parsed<typeof clickhouseSettings>;
+export type RegistryConfig = Parsed<typeof registrySettings>;
 
 function toTls<Prefix extends string>(config: TlsSettings<Prefix>, prefix: Prefix): TlsOptions {
   const given = config as Readonly<Record<string, string | undefined>>;
@@ -151,15 +132,15 @@ function toTls<Prefix extends string>(config: TlsSettings<Prefix>, prefix: Prefi
 }
 
 /** @param log gets a warning when a password is sent over an unencrypted connection */
-export function toKafka(
-  config: KafkaConfig,
-  log?: { warn(message: string): void },
-): { brokers: string[]; security: KafkaSecurity } {
+export function toKafka(config: KafkaConfig, log?: { warn(message: string): void }) {
   const { KAFKA_SASL_MECHANISM: mechanism, KAFKA_SASL_USERNAME: username, KAFKA_SASL_PASSWORD: password } = config;
   const sasl = mechanism && username && password ? { mechanism, username, password } : null;
   if (mechanism === 'PLAIN' && !config.KAFKA_TLS)
     log?.warn('KAFKA_SASL_MECHANISM is PLAIN and KAFKA_TLS is not true: the network can read the password');
-  const security = { ...(config.KAFKA_TLS ? { tls: toTls(config, 'KAFKA') } : {}), ...(sasl === null ? {} : { sasl }) };
+  const security: KafkaSecurity = {
+    ...(config.KAFKA_TLS ? { tls: toTls(config, 'KAFKA') } : {}),
+    ...(sasl === null ? {} : { sasl }),
+  };
   return { brokers: config.KAFKA_BROKERS, security };
 }
 
@@ -175,16 +156,10 @@ export function toRedis(config: RedisConfig): { url: string; tls?: TlsOptions } 
 
 /** Includes a `fetch` for statements without the vendor's client. */
 export function toClickHouse(config: ClickHouseConfig) {
-  const url = config.CLICKHOUSE_URL;
+  const { CLICKHOUSE_URL: url, CLICKHOUSE_USER: user, CLICKHOUSE_PASSWORD: password } = config;
   const tls = isHttps(url) ? toTls(config, 'CLICKHOUSE') : undefined;
-  return {
-    url,
-    user: config.CLICKHOUSE_USER,
-    password: config.CLICKHOUSE_PASSWORD,
-    database: config.CLICKHOUSE_DATABASE,
-    ...(tls === undefined ? {} : { tls }),
-    fetch: createStoreFetch({ tls }),
-  };
+  const account = { url, user, password, database: config.CLICKHOUSE_DATABASE };
+  return { ...account, ...(tls === undefined ? {} : { tls }), fetch: createStoreFetch({ tls }) };
 }
 
 /** Includes a `fetch` with its certificate authority and login. */
@@ -194,6 +169,4 @@ export function toRegistry(config: RegistryConfig): { url: string; fetch: StoreF
   return { url, fetch: createStoreFetch({ tls: isHttps(url) ? toTls(config, 'SCHEMA_REGISTRY') : undefined, login }) };
 }
 
-function isHttps(url: string): boolean {
-  return new URL(url).protocol === 'https:';
-}
+const isHttps = (url: string) => new URL(url).protocol === 'https:';

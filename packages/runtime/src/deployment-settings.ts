@@ -2,7 +2,6 @@ import { z } from 'zod';
 import { settings } from './config.ts';
 import { clickhouseSettings, kafkaSettings, registrySettings } from './connection-settings.ts';
 
-/** The default consumer groups of services. */
 export const GROUPS = {
   writer: 'event-writer',
   linker: 'identity-linker',
@@ -14,22 +13,18 @@ export const GROUPS = {
 /** The separate group of an event writer for access topics, so that their faults cannot delay events. */
 export const auditGroupOf = (writerGroup: string): string => `${writerGroup}-audit`;
 
-/** The group of an identity linker for parked links. */
 export const parkedGroupOf = (linkerGroup: string): string => `${linkerGroup}-parked`;
 
 /** Settings that mean the same in every service. */
 
-/** Settings of every process. */
 export const processSettings = {
   LOG_LEVEL: settings.logLevel().default('info'),
-  /** Address of readiness and metrics. */
   ADMIN_HOST: settings.text().default('127.0.0.1'),
   ADMIN_PORT: settings.port(),
   /** Prefix of every topic name and every transactional id. */
   TOPIC_PREFIX: z.string().default(''),
 } as const;
 
-/** Settings of services with an HTTP interface. */
 export const listenerSettings = {
   HTTP_HOST: settings.text().default('127.0.0.1'),
   HTTP_PORT: settings.port(),
@@ -37,12 +32,10 @@ export const listenerSettings = {
 
 /** Settings that must be the same in the whole deployment. */
 export const deploymentSettings = {
-  /** Prefix of header names. */
   HTTP_HEADER_PREFIX: z
     .string()
     .regex(/^[a-z0-9]+(-[a-z0-9]+)*$/, 'expected lower-case letters and digits with hyphens in between')
     .default('x-service'),
-  /** Prefix of access keys. */
   ACCESS_KEY_PREFIX: z
     .string()
     .regex(/^[a-z0-9]+$/, 'expected lower-case letters and digits')
@@ -95,7 +88,6 @@ export const consumerSettings = {
   SESSION_TIMEOUT_MS: settings.integer(SESSION_TIMEOUT_MIN_MS, 300_000).default(10_000),
 } as const;
 
-/** Settings of services that write topics into ClickHouse. */
 export const blockWriterSettings = {
   ...processSettings,
   ...kafkaSettings,

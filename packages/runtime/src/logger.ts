@@ -2,9 +2,7 @@ import { type DestinationStream, type Logger as PinoLogger, pino } from 'pino';
 
 export type Logger = PinoLogger;
 
-/** Access keys and rate limit keys anywhere in a string. */
 const KEY_TEXT = /\b(?:[ps]k|rl)_[a-z0-9]+(_test)?-[0-9A-Za-z]+/g;
-/** User information in an address: `redis://:password@host`. */
 const URL_SECRET = /(\w+:\/\/[^\s/:@]*:)[^\s/@]+@/g;
 
 /** Removes keys and passwords from a text that is logged or returned. */

@@ -4,10 +4,8 @@ import { VERSION } from './version.ts';
 
 /** A service's own registry, so that two services in one test process do not collide. */
 export interface Metrics {
-  /** Release of this process. */
   readonly version: string;
   readonly contentType: string;
-  /** Prometheus text of all metrics. */
   text(): Promise<string>;
   counter<L extends string>(name: string, help: string, labelNames?: readonly L[]): Counter<L>;
   gauge<L extends string>(name: string, help: string, labelNames?: readonly L[]): Gauge<L>;
@@ -47,12 +45,8 @@ function collectLag(registry: Registry): void {
   const gauge = (part: string, help: string, collect: (this: Gauge) => void) => {
     const name = `nodejs_eventloop_lag_${part}_seconds`;
     registry.removeSingleMetric(name);
-    new Gauge({
-      name,
-      help: `${help} of the event loop since the reading before the last.`,
-      registers: [registry],
-      collect,
-    });
+    const full = `${help} of the event loop since the reading before the last.`;
+    new Gauge({ name, help: full, registers: [registry], collect });
   };
   const lag = (part: string, help: string, valueNs: () => number) =>
     gauge(part, help, function set() {
@@ -80,11 +74,8 @@ export function createMetrics(service: string): Metrics {
   collectDefaultMetrics({ register: registry, eventLoopMonitoringPrecision: NEVER_MS });
   collectLag(registry);
   const registers = [registry];
-  const labelNames = ['version'];
-  new Gauge({ name: 'playline_build_info', help: 'Release of this process; always 1', labelNames, registers }).set(
-    { version: VERSION },
-    1,
-  );
+  const build = { name: 'playline_build_info', help: 'Release of this process; always 1', labelNames: ['version'] };
+  new Gauge({ ...build, registers }).set({ version: VERSION }, 1);
   return {
     version: VERSION,
     contentType: registry.contentType,
@@ -92,13 +83,8 @@ export function createMetrics(service: string): Metrics {
     counter: (name, help, labelNames = []) => new Counter({ name, help, labelNames, registers }),
     gauge: (name, help, labelNames = []) => new Gauge({ name, help, labelNames, registers }),
     collectedGauge(name, help, { labelNames = [], collect }) {
-      const gauge: Gauge<(typeof labelNames)[number]> = new Gauge({
-        name,
-        help,
-        labelNames,
-        registers,
-        collect: () => collect(gauge),
-      });
+      const options = { name, help, labelNames, registers };
+      const gauge: Gauge<(typeof labelNames)[number]> = new Gauge({ ...options, collect: () => collect(gauge) });
       return gauge;
     },
     histogram: (name, help, { bucketsSeconds: buckets, labelNames = [] }) =>
@@ -108,11 +94,7 @@ export function createMetrics(service: string): Metrics {
 
 /** Reports at every scrape whether Redis accepts writes, before one fails. */
 export function watchWrites(metrics: Pick<Metrics, 'collectedGauge'>, takesWrites: () => Promise<boolean>): void {
-  metrics.collectedGauge(
-    'playline_redis_takes_writes',
-    '1 while Redis takes writes; 0 when it is full, read-only or away',
-    {
-      collect: async (gauge) => gauge.set((await takesWrites()) ? 1 : 0),
-    },
-  );
+  const help = '1 while Redis takes writes; 0 when it is full, read-only or down';
+  const collect = async (gauge: Gauge) => gauge.set((await takesWrites()) ? 1 : 0);
+  metrics.collectedGauge('playline_redis_takes_writes', help, { collect });
 }

@@ -1,6 +1,5 @@
 import type { Logger } from './logger.ts';
 
-/** A part of a service that is closed at its end. */
 export interface Closable {
   close(): Promise<void> | void;
 }
@@ -26,6 +25,7 @@ export async function startService(logger: Logger, start: (use: Use) => Promise<
   let stopping: Promise<void> | null = null;
 
   const closeAll = async () => {
+    state = 'draining';
     for (const { name, part } of opened.reverse()) {
       try {
         await part.close();
@@ -37,10 +37,7 @@ export async function startService(logger: Logger, start: (use: Use) => Promise<
     state = 'stopped';
   };
   const stop = () => {
-    if (stopping === null) {
-      state = 'draining';
-      stopping = closeAll();
-    }
+    stopping ??= closeAll();
     return stopping;
   };
 

@@ -1,7 +1,6 @@
 import { setImmediate } from 'node:timers/promises';
 import type { StoreFetch, TlsOptions } from './store-fetch.ts';
 
-/** An account of ClickHouse and its database. */
 export interface ClickHouseAccount {
   readonly url: string;
   readonly user: string;
@@ -9,7 +8,6 @@ export interface ClickHouseAccount {
   readonly database: string;
   /** Needed for a private certificate authority. */
   readonly fetch?: StoreFetch;
-  /** For clients that connect by themselves. */
   readonly tls?: TlsOptions;
   readonly onFault?: (fault: unknown) => void;
 }
@@ -34,7 +32,6 @@ const QUERY_MAX_MS = 300_000;
 /** For lists of some thousand ids; the default is 256 KiB. */
 const QUERY_BYTES_MAX = 16 * 1024 * 1024;
 
-/** An error response of ClickHouse. */
 export class ClickHouseFault extends Error {
   override readonly name = 'ClickHouseFault';
   readonly code: string;
@@ -45,11 +42,9 @@ export class ClickHouseFault extends Error {
   }
 }
 
-/** One statement. */
 export interface ClickHouseRequest {
   /** The statement; with the setting `query`, its data. */
   readonly body: string;
-  /** Settings and parameters for the query string. */
   readonly settings?: Readonly<Record<string, string>>;
   readonly deadlineMs: number;
   readonly signal?: AbortSignal | undefined;
@@ -101,10 +96,7 @@ function isOfClosedConnection(fault: unknown): boolean {
 }
 
 /** For accounts that may change settings. */
-const OPEN_SETTINGS = {
-  max_query_size: String(QUERY_BYTES_MAX),
-  output_format_json_quote_64bit_integers: '1',
-};
+const OPEN_SETTINGS = { max_query_size: String(QUERY_BYTES_MAX), output_format_json_quote_64bit_integers: '1' };
 
 /** @throws Error of the network, ClickHouseFault */
 export function createQueryRows(
@@ -120,7 +112,6 @@ export function createQueryRows(
   };
 }
 
-/** All rows of a short result. */
 export async function readRows(rows: AsyncIterable<readonly unknown[]>): Promise<(readonly unknown[])[]> {
   const list: (readonly unknown[])[] = [];
   for await (const row of rows) list.push(row);
@@ -167,18 +158,11 @@ export interface SentTable<Row> {
 
 /** Bytes, sent as hexadecimal digits. */
 export const bytesColumn = (name: string) => ({ name, type: 'String', as: `unhex(${name})` });
+const timeColumn = (name: string, convert: string) => ({ name, type: 'Int64', as: `${convert}(${name}, 'UTC')` });
 /** A time, sent in epoch milliseconds. */
-export const millisColumn = (name: string) => ({
-  name,
-  type: 'Int64',
-  as: `fromUnixTimestamp64Milli(${name}, 'UTC')`,
-});
+export const millisColumn = (name: string) => timeColumn(name, 'fromUnixTimestamp64Milli');
 /** A time, sent in epoch microseconds. */
-export const microsColumn = (name: string) => ({
-  name,
-  type: 'Int64',
-  as: `fromUnixTimestamp64Micro(${name}, 'UTC')`,
-});
+export const microsColumn = (name: string) => timeColumn(name, 'fromUnixTimestamp64Micro');
 
 /** The digits after `0x`. */
 export const digitsOf = (text: string | null | undefined): string | null => text?.slice(2) ?? null;
@@ -199,10 +183,8 @@ export function createSentTable<Row>(table: string, columns: readonly RowColumn<
   };
 }
 
-/** A text literal. */
 export const quoteText = (text: string): string => `'${text.replace(/[\\']/g, '\\$&')}'`;
 
-/** A literal of any bytes. */
 export const quoteBytes = (bytes: Buffer): string => `'${bytes.toString('hex').replace(/../g, '\\x$&')}'`;
 
 /** ClickHouse compares the last eight bytes of a UUID first; in its text they begin after the third hyphen. */

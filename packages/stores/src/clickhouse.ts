@@ -7,7 +7,6 @@ import { toStoreFault } from './store-fault.ts';
 
 export { type ClickHouseClient, type ClickHouseSettings, parseError } from '@clickhouse/client';
 
-/** A database of ClickHouse and an account. */
 export interface ClickHouseTarget {
   readonly url: string;
   readonly user: string;
@@ -20,7 +19,6 @@ export interface ClickHouseTarget {
 }
 
 export interface ClickHouseLimits {
-  /** Longer than any healthy call takes. */
   readonly executionMaxS: number;
   readonly connectionsMax: number;
 }
@@ -28,7 +26,6 @@ export interface ClickHouseLimits {
 /** Limits of a block writer. Each partition that writes has a connection; more would queue in the server. */
 export const BLOCK_WRITER_LIMITS: ClickHouseLimits = { executionMaxS: 60, connectionsMax: 16 };
 
-/** The server's default. */
 const QUERY_BYTES = 262_144;
 
 /** The setting `max_query_size` of a query with lists in its text. */
@@ -37,7 +34,6 @@ export const toQuerySize = (query: string): string => String(QUERY_BYTES + Buffe
 /** A call ends this much later than its statement in the server. */
 const BEHIND_EXECUTION_S = 10;
 
-/** One account's connections. */
 export interface ClickHouse {
   /** For other calls. Wrap each use in `call`. */
   readonly client: ClickHouseClient;
@@ -45,7 +41,6 @@ export interface ClickHouse {
   call<T>(work: () => Promise<T>): Promise<T>;
   /** All rows of a query. Select numbers that may exceed 2^53 as text. */
   read<T>(query: string, params?: Record<string, unknown>, settings?: ClickHouseSettings): Promise<T[]>;
-  /** Inserts rows as one block, once for a token. */
   insertBlock(block: Block): Promise<void>;
   /** Whether the account can use the database. A refused login is retried after a wait. */
   ready(): Promise<boolean>;
@@ -53,9 +48,7 @@ export interface ClickHouse {
 }
 
 export interface Block {
-  /** `INSERT … FORMAT …` */
   readonly statement: string;
-  /** The rows in that format. */
   readonly body: string | Buffer;
   readonly token: string;
   readonly signal: AbortSignal;

@@ -5,7 +5,6 @@ export interface FaultLog {
   warn(fields: object, message: string): void;
 }
 
-/** The current faults of a service's connections. */
 export interface ConnectionFaults {
   /** The listener for all clients of one store: call it with every fault. */
   listenerOf(store: StoreName): (fault: unknown) => void;
@@ -24,7 +23,6 @@ interface Known {
   readonly message: string;
   reportedMs: number;
   loggedMs: number;
-  /** Faults since the message was logged. */
   faults: number;
 }
 
@@ -72,9 +70,7 @@ export function createConnectionFaults(log: FaultLog, nowMs: () => number = () =
 const REFUSED_WAIT_MAX_MS = 5_000;
 const WAIT_MIN_MS = 50;
 
-/** How long a client waits before it connects again. */
 export interface ReconnectPace {
-  /** Call it with every fault. */
   failed(fault: unknown): void;
   /** Milliseconds before the attempt of this number, counted from 1 since the last success. */
   waitMs(attempt: number): number;

@@ -52,7 +52,6 @@ const OUT_OF_DATE = new Set(['CERT_HAS_EXPIRED', 'CERT_NOT_YET_VALID']);
 const LOGIN_CODES = new Set(['192', '194', '516']);
 /** Of ClickHouse: the account lacks a grant. */
 const DENIED_CODES = new Set(['497']);
-/** HTTP 401 and 403. */
 const LOGIN_STATUS = new Set([401, 403]);
 /** Limits a fault that is its own cause. */
 const DEPTH_MAX = 8;
@@ -84,7 +83,6 @@ function partsOf(fault: unknown, depth = 0): Part[] {
   return [part, ...below.flatMap((each) => partsOf(each, depth + 1))];
 }
 
-/** Why the TLS layer refused the connection, or null. */
 function explainTls(store: StoreName, parts: readonly Part[]): string | null {
   const { prefix, address, tls } = SETTINGS[store];
   for (const { code, reason, message } of parts) {
@@ -105,7 +103,6 @@ function explainTls(store: StoreName, parts: readonly Part[]): string | null {
   return null;
 }
 
-/** Why the login was refused, or null. */
 function explainLogin(store: StoreName, parts: readonly Part[]): string | null {
   const { login, prefix } = SETTINGS[store];
   const refused = (code: string) => `it refuses the login (${code}): correct ${login}`;
@@ -133,7 +130,6 @@ function explainLogin(store: StoreName, parts: readonly Part[]): string | null {
   return null;
 }
 
-/** By the first word of Redis's error. */
 const WRITE_REFUSALS: Readonly<Record<string, string>> = {
   OOM: 'it is full: raise its maxmemory, or delete data',
   MISCONF: 'it cannot write its own file: free space on its disk, or repair it',

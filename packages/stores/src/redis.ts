@@ -5,7 +5,6 @@ import { createReconnectPace } from './connection-faults.ts';
 
 export type { Redis };
 
-/** How to connect to a Redis. */
 export interface RedisClientOptions {
   /** With its password: `redis://:password@host:port/database` */
   url: string;
@@ -25,7 +24,6 @@ export interface RedisLimits {
   readonly connectMaxMs?: number;
   /** Longest wait before the next attempt. Default: 500 ms. */
   readonly reconnectMaxMs?: number;
-  /** Limit of a command. */
   readonly commandTimeoutMs?: number;
   /** A silent connection is replaced after this time, while a command waits. */
   readonly silenceMaxMs?: number;
@@ -37,7 +35,6 @@ export interface RedisConnection {
   readonly redis: Redis;
   /** Settles when Redis is connected or the first attempt has failed. Never rejects. */
   readonly opened: Promise<void>;
-  /** True when Redis answers. */
   ready(): Promise<boolean>;
   close(): Promise<void>;
 }

@@ -1,7 +1,6 @@
 /** What helps after a fault: a retry (`passing`), a retry with fewer rows, or only a change of tables or program. */
 export type FaultKind = 'passing' | 'oversize' | 'final';
 
-/** A fault of ClickHouse. */
 export class StoreFault extends Error {
   override readonly name = 'StoreFault';
   readonly kind: FaultKind;

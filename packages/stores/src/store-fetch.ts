@@ -17,10 +17,8 @@ export interface StoreRequest {
   readonly signal?: AbortSignal;
 }
 
-/** The used part of the global `fetch`. */
 export type StoreFetch = (url: string | URL, init?: StoreRequest) => Promise<Response>;
 
-/** Statuses without a body. */
 const BODILESS = new Set([204, 304]);
 
 /** Creates a `fetch` for one store, with its certificate authority and login. With TLS options it follows no redirects. */

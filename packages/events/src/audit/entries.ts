@@ -22,9 +22,7 @@ export interface AuditRow {
   /** `entry` for a direct entry, else the kind of the record. */
   readonly kind: AuditKind;
   readonly object: string;
-  /** Revision of the record; 0 for an entry. */
   readonly revision: number;
-  /** Such as `key.create`. */
   readonly action: string;
   /** '' when no person or program made the change. */
   readonly actor: string;
@@ -41,21 +39,10 @@ export const AUDIT_KINDS = [
 ] as const;
 export type AuditKind = (typeof AUDIT_KINDS)[number];
 
-/** Verbs of the first revision, of a change that ends the object, and of any other. */
-interface Verbs {
-  readonly isFirst: boolean;
-  readonly isEnded: boolean;
-  readonly end: string;
-}
+/** The verb of a change. @param end verb of a change that ends the object; null for any other */
+const verbOf = (revision: number, end: string | null) => (revision === 1 ? 'create' : (end ?? 'change'));
 
-const verbOf = ({ isFirst, isEnded, end }: Verbs) => (isFirst ? 'create' : isEnded ? end : 'change');
-
-interface Changed {
-  readonly revision: number;
-  readonly changedAt: number;
-  readonly changedBy: string;
-  readonly requestId: string;
-}
+type Changed = Pick<ProjectRecord, 'revision' | 'changedAt' | 'changedBy' | 'requestId'>;
 
 interface Described {
   readonly kind: Exclude<AuditKind, 'entry'>;
@@ -88,19 +75,12 @@ function toRow(described: Described, { revision, changedAt, changedBy, requestId
 
 export function auditOfProject(project: ProjectRecord): AuditRow[] {
   const { id, name, state, environments, revision } = project;
-  const verb = verbOf({ isFirst: revision === 1, isEnded: state === 'archived', end: 'archive' });
-  const shown = environments.map((each) => ({
-    id: each.id,
-    name: each.name,
-    kind: each.kind,
-    cap: each.cap,
-    limit: each.limit,
-  }));
+  const verb = verbOf(revision, state === 'archived' ? 'archive' : null);
+  const shown = environments.map(({ id, name, kind, cap, limit }) => ({ id, name, kind, cap, limit }));
   const described = { kind: 'project', object: id, projectId: id, environmentId: '', verb } as const;
   return [toRow({ ...described, detail: { name, state, environments: shown } }, project)];
 }
 
-/** Of the ended key, and of the created or changed one. */
 export function auditOfKey(record: AccessKeyRecord): AuditRow[] {
   const { projectId, environmentId, environment, kind, live, ended, action } = record;
   const rowOf = ({ keyId, first4, last4, name }: EndedKey | LiveKey, verb: string, origins: object) => {
@@ -117,17 +97,16 @@ export function auditOfKey(record: AccessKeyRecord): AuditRow[] {
   return rows;
 }
 
-/** Such a key belongs to the whole instance. */
 export function auditOfRateLimitKey(key: RateLimitKeyRecord): AuditRow[] {
   const { keyId, partner, calls, windowS, expiresAt, first4, last4, revokedAt, revision } = key;
-  const verb = verbOf({ isFirst: revision === 1, isEnded: revokedAt !== null, end: 'end' });
+  const verb = verbOf(revision, revokedAt === null ? null : 'end');
   const described = { kind: 'rate-limit-key', object: keyId, projectId: '', environmentId: '', verb } as const;
   return [toRow({ ...described, detail: { partner, calls, windowS, expiresAt, first4, last4 } }, key)];
 }
 
 export function auditOfCollection(collection: CollectionRecord): AuditRow[] {
   const { id, projectId, environmentId, chain, contractAddress, name, state, revision } = collection;
-  const verb = verbOf({ isFirst: revision === 1, isEnded: state === 'unlinked', end: 'unlink' });
+  const verb = verbOf(revision, state === 'unlinked' ? 'unlink' : null);
   const described = { kind: 'collection', object: id, projectId, environmentId, verb } as const;
   return [toRow({ ...described, detail: { chain, contractAddress, name, state } }, collection)];
 }
@@ -135,7 +114,7 @@ export function auditOfCollection(collection: CollectionRecord): AuditRow[] {
 /** One row for the instance with all roles, and one for each project with its role. Only the former shows removed roles. */
 export function auditOfAccount(account: AccountRecord): AuditRow[] {
   const { id, name, login, state, isAdministrator, roles, passwordHash, passkeys, openId, invitation } = account;
-  const verb = verbOf({ isFirst: account.revision === 1, isEnded: state === 'disabled', end: 'disable' });
+  const verb = verbOf(account.revision, state === 'disabled' ? 'disable' : null);
   const described = { kind: 'account', object: id, environmentId: '', verb } as const;
   const signIn = {
     hasPassword: passwordHash !== null,
@@ -145,18 +124,14 @@ export function auditOfAccount(account: AccountRecord): AuditRow[] {
   };
   const ofAll = roles.map(({ projectId, role }) => ({ projectId, role }));
   const detail = { name, login, state, isAdministrator, roles: ofAll, ...signIn };
-  return [
-    toRow({ ...described, projectId: '', detail }, account),
-    ...roles.map(({ projectId, role }) =>
-      toRow({ ...described, projectId, detail: { name, login, state, role } }, account),
-    ),
-  ];
+  const rowOf = (projectId: string, shown: object) => toRow({ ...described, projectId, detail: shown }, account);
+  return [rowOf('', detail), ...roles.map(({ projectId, role }) => rowOf(projectId, { name, login, state, role }))];
 }
 
 /** Never contains the private key, not even sealed. */
 export function auditOfSignableKey(key: SignableKeyRecord): AuditRow[] {
   const { address, projectId, environmentId, name, state, revision } = key;
-  const verb = verbOf({ isFirst: revision === 1, isEnded: state === 'disabled', end: 'disable' });
+  const verb = verbOf(revision, state === 'disabled' ? 'disable' : null);
   const described = { kind: 'signable-key', object: address, projectId, environmentId, verb } as const;
   return [toRow({ ...described, detail: { name, state } }, key)];
 }

@@ -33,14 +33,13 @@ export function openEventStore(target: ClickHouseTarget): EventStore {
 const statements = new Map<EventTable, string>();
 
 function insertStatement(table: EventTable): string {
-  let statement = statements.get(table);
-  if (statement === undefined) {
-    const columns = EVENT_TABLE_COLUMNS[table];
-    const names = columns.map(({ name }) => name).join(', ');
-    const structure = columns.map(({ name, type }) => `${name} ${type.replaceAll("'", "\\'")}`).join(', ');
-    statement = `INSERT INTO ${table} (${names}) SELECT ${names} FROM input('${structure}') FORMAT RowBinary`;
-    statements.set(table, statement);
-  }
+  const known = statements.get(table);
+  if (known !== undefined) return known;
+  const columns = EVENT_TABLE_COLUMNS[table];
+  const names = columns.map(({ name }) => name).join(', ');
+  const structure = columns.map(({ name, type }) => `${name} ${type.replaceAll("'", "\\'")}`).join(', ');
+  const statement = `INSERT INTO ${table} (${names}) SELECT ${names} FROM input('${structure}') FORMAT RowBinary`;
+  statements.set(table, statement);
   return statement;
 }
 
@@ -145,17 +144,10 @@ function spanOf(table: OffsetTable, column: string, rows: readonly Buffer[]): st
 /** The query for stored offsets. What it reads grows with the days and keys of the rows, not with the table. */
 export function storedOffsetsQuery(table: OffsetTable, { partition, start, end, rows }: StoredRowsQuery): string {
   const { key, span } = BOUNDS[table];
-  const read = createColumnReader(
-    table,
-    key.map(({ column }) => column),
-  );
-  const keys = new Set(
-    rows.map((row) =>
-      read(row)
-        .map((value, index) => toLiteral(value, key[index]!.expression))
-        .join(', '),
-    ),
-  );
+  const names = key.map(({ column }) => column);
+  const read = createColumnReader(table, names);
+  const toLiterals = (row: Buffer) => read(row).map((value, index) => toLiteral(value, key[index]!.expression));
+  const keys = new Set(rows.map((row) => toLiterals(row).join(', ')));
   const conditions = [
     `kafka_partition = ${partition}`,
     `kafka_offset >= ${start} AND kafka_offset < ${end}`,

@@ -10,7 +10,6 @@ export function readRecipes(): Recipe[] {
 
 /** One SQL file of the cookbook, which begins with a comment. */
 export interface Recipe {
-  /** File name, such as `04-funnel-in-order.sql`. */
   readonly file: string;
   readonly title: string;
   /** What the query answers: paragraphs without line breaks. */
@@ -19,12 +18,10 @@ export interface Recipe {
   readonly cost: string;
   /** With curl, then with clickhouse-client, in the folder of the files. */
   readonly commands: readonly string[];
-  /** Without the comment. */
   readonly query: string;
   readonly text: string;
 }
 
-/** One parameter, or several that belong together. */
 export interface RecipeParameters {
   readonly names: readonly string[];
   readonly description: string;

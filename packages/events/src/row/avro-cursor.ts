@@ -34,7 +34,6 @@ export class AvroCursor {
     return value % 2 === 0 ? value / 2 : -(value + 1) / 2;
   }
 
-  /** A length within the record. */
   size(): number {
     const value = this.long();
     return value < 0 || value > this.source.length - this.at ? refuse() : value;
@@ -45,7 +44,6 @@ export class AvroCursor {
     this.at += count;
   }
 
-  /** Skips one value of any type. */
   skip(type: AvroType): void {
     if (typeof type === 'string') this.#skipPrimitive(type);
     else if (isUnion(type)) this.skip(type[this.long()] ?? refuse());

@@ -13,11 +13,9 @@ import { refuse } from './avro-cursor.ts';
 export interface RowPlan {
   /** True when the fields of the record are the columns of the table, in order: then runs of bytes are copied. */
   readonly straight: boolean;
-  /** Fields of the record, in order. */
   readonly fields: readonly AvroField[];
   /** By column: the field that fills it, or -1 for the column's default. */
   readonly fieldOfColumn: readonly number[];
-  /** By column: its kind. */
   readonly kinds: readonly FieldKind[];
   /** Converts a value to this release's schema first; null, as almost always, when its bytes can be copied. */
   readonly rewrite: ((value: Buffer) => Buffer) | null;

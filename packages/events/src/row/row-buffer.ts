@@ -1,6 +1,5 @@
 /** Rows in ClickHouse's RowBinary format, in one buffer that is reused for each block. */
 export class RowBuffer {
-  /** `reserve` may replace it. */
   bytes: Buffer;
   /** Length of the finished rows; the bytes behind them are scratch space. */
   length = 0;
@@ -30,7 +29,6 @@ export class RowBuffer {
     this.rowEnds.push(end);
   }
 
-  /** Removes the last rows until `rows` are left. */
   truncate(rows: number): void {
     this.rowEnds.length = rows;
     this.length = this.rowEnds.at(-1) ?? 0;
@@ -111,12 +109,10 @@ export function writeString(target: Buffer, at: number, text: string): number {
   return start + target.write(text, start);
 }
 
-/** Upper bound of the bytes of a row without its strings. */
 const FIXED_BYTES = 256;
 /** Most UTF-8 bytes that one UTF-16 code unit takes. */
 const UNIT_BYTES_MAX = 3;
 
-/** Upper bound of the bytes of a row with these strings. */
 export function rowBytesMax(...texts: string[]): number {
   return FIXED_BYTES + UNIT_BYTES_MAX * texts.reduce((sum, text) => sum + text.length, 0);
 }

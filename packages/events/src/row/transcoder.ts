@@ -50,7 +50,6 @@ export class RowHead {
     return this.#source.subarray(start, start + IDENTITY_KEY_BYTES);
   }
 
-  /** For the transcoder only. */
   begin(source: Buffer): void {
     this.#source = source;
     this.#keyStarts.fill(-1);
@@ -71,7 +70,6 @@ export class RowHead {
   }
 }
 
-/** The last two columns of a row. */
 export interface LogPosition {
   readonly partition: number;
   readonly offset: number;
@@ -91,14 +89,12 @@ const NOT_NULL = 0;
  * fields are copied and only differing bytes are rewritten.
  */
 export class RowTranscoder {
-  /** Describes the last row. */
   readonly head = new RowHead();
   readonly #cursor = new AvroCursor();
   readonly #patchAt = new Int32Array(PATCHES_MAX);
   readonly #patchValue = new Uint8Array(PATCHES_MAX);
   #patches = 0;
   #target: Buffer = Buffer.alloc(0);
-  /** Position in the target of the next write. */
   #write = 0;
   /** Start of the run of source bytes that is not copied yet. */
   #run = 0;

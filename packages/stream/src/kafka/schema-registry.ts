@@ -7,7 +7,6 @@ import { type SchemaRegistry, UnregisteredSchemaFault } from '../ports.ts';
 /** Requests are rare, and a slow start is better than a failed one. */
 const REQUEST_TIMEOUT_MS = 10_000;
 
-/** The registry's status for an incompatible schema. */
 const INCOMPATIBLE = 409;
 
 /** Old and new processes read each other's records, and logs have records of many versions. */
@@ -25,7 +24,6 @@ export interface SchemaRegistryOptions extends RegistryAddress {
   onFault?: (fault: unknown) => void;
 }
 
-/** Manages subjects for a deployment. */
 export interface RegistryAdmin {
   /** True when the subject has a version. @throws Error when the registry does not answer */
   hasSubject(subject: string): Promise<boolean>;
@@ -43,7 +41,6 @@ export interface RegistryAdmin {
 class RegistryFault extends Error {
   override readonly name = 'RegistryFault';
   readonly status: number;
-  /** The registry's own message; '' without one. */
   readonly reason: string;
 
   constructor(status: number, request: string, reason: string) {
@@ -56,14 +53,6 @@ class RegistryFault extends Error {
 type Answer = Record<string, unknown>;
 type Middleware = NonNullable<Parameters<typeof library.default>[0]['middlewares']>[number];
 
-function parseAnswer(text: string): Answer {
-  try {
-    return (JSON.parse(text) as Answer | null) ?? {};
-  } catch {
-    return {};
-  }
-}
-
 /**
  * @returns null when the registry reports that the subject, version or schema does not exist
  * @throws RegistryFault also for a 404 of another server, which must not turn records into dead letters
@@ -73,7 +62,7 @@ async function exchange(
   { path, method, ...content }: { path: string; method: string; headers?: Record<string, string>; body?: string },
 ): Promise<Answer | null> {
   const response = await send(url + path, { ...content, method, signal: AbortSignal.timeout(REQUEST_TIMEOUT_MS) });
-  const answer = parseAnswer(await response.text());
+  const answer = ((await response.json().catch(() => null)) as Answer | null) ?? {};
   if (response.ok) return answer;
   if (response.status === 404 && /^404\d\d$/.test(String(answer.error_code))) return null;
   const reason = typeof answer.message === 'string' ? answer.message : '';
@@ -107,10 +96,7 @@ function createCache<V>(read: (key: string) => Promise<V>): (key: string) => Pro
     if (known !== undefined) return known;
     const answer = read(key);
     answers.set(key, answer);
-    answer.then(
-      (value) => value === null && answers.delete(key),
-      () => answers.delete(key),
-    );
+    answer.catch(() => null).then((value) => value === null && answers.delete(key));
     return answer;
   };
 }
@@ -142,10 +128,8 @@ export function createSchemaRegistry({ onFault, ...address }: SchemaRegistryOpti
   const ids = createCache(async (key) => {
     const [subject, schema] = JSON.parse(key) as [string, string];
     const answer = await read(() => Subject.registered({ subject, body: { schema, schemaType: 'AVRO' } }));
-    if (answer === null)
-      throw new UnregisteredSchemaFault(
-        `${subject}: the schema that this release writes is not registered; deploy its topics and schemas first`,
-      );
+    const missing = `${subject}: the schema that this release writes is not registered`;
+    if (answer === null) throw new UnregisteredSchemaFault(`${missing}; deploy its topics and schemas first`);
     if (typeof answer.id === 'number') return answer.id;
     throw new Error(`The schema registry returned no id for ${subject}.`);
   });

@@ -9,7 +9,6 @@ import type { FetchedBatch } from './kafkajs-overrides.ts';
 export const BUSY_WAIT_MS = 150;
 /** A member is idle when nothing was fetched or paused for this long. */
 const AT_REST_AFTER_MS = 500;
-/** No record is expected soon. */
 const ASLEEP_AFTER_MS = 4_000;
 /** After a rebalance another one often follows. */
 const ASLEEP_AFTER_JOIN_MS = 10_000;
@@ -38,7 +37,6 @@ export class FetchOver extends Error {
   override readonly name = 'FetchOver';
 }
 
-/** The fetches of one member. */
 export class FetchPace {
   readonly #asleepWaitMs: number;
   #workedAtMs = Number.NEGATIVE_INFINITY;
@@ -49,17 +47,14 @@ export class FetchPace {
     this.#asleepWaitMs = Math.min(ASLEEP_WAIT_MS, sessionTimeoutMs * ASLEEP_SESSION_PART);
   }
 
-  /** Called at each rebalance. */
   joined(): void {
     this.#joinedAtMs = performance.now();
   }
 
-  /** Called with the batches of each fetch. */
   fetched(batches: readonly FetchedBatch[]): void {
     if (batches.some(({ rawMessages }) => (rawMessages.batches?.length ?? 0) > 0)) this.#workedAtMs = performance.now();
   }
 
-  /** How long the next fetch may wait, in milliseconds. */
   waitMs({ hasPaused, heartbeatInMs }: { hasPaused: boolean; heartbeatInMs: number }): number {
     const nowMs = performance.now();
     if (hasPaused) this.#workedAtMs = nowMs;

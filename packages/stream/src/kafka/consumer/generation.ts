@@ -70,10 +70,8 @@ export async function examinePartitions(
   assigned: readonly { topic: string; partitions: readonly number[] }[],
 ): Promise<ExaminedPartition[]> {
   if (assigned.length === 0) return [];
-  const topics = assigned.map(({ topic, partitions }) => ({
-    topic,
-    partitions: partitions.map((partition) => ({ partition })),
-  }));
+  const toRequest = (partitions: readonly number[]) => partitions.map((partition) => ({ partition }));
+  const topics = assigned.map(({ topic, partitions }) => ({ topic, partitions: toRequest(partitions) }));
   // Read first: if the topic is replaced after this, the fetch by this id is refused.
   const topicIds = new Map<string, string | null>();
   for (const { topic, partitions } of assigned)

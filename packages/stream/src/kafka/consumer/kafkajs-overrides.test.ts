@@ -54,60 +54,50 @@ it('a request queue of kafkajs has a timer only while a request waits', () => {
   }
 });
 
-const unused = {
-  outOfRange: () => {},
-  fetchWaitMs: () => 0,
-  awaitFetch: async <T>(of: Promise<T>) => of,
-  fetched: () => {},
-};
+type Hooks = Parameters<typeof onMembership>[1];
+
+const ConsumerGroupClass = require('kafkajs/src/consumer/consumerGroup');
+
+/** A group of kafkajs with these members, and these hooks besides ones that do nothing. */
+function openGroup(members: object, hooks: Partial<Hooks>) {
+  const group = Object.assign(Object.create(ConsumerGroupClass.prototype), { cluster: {}, ...members });
+  onMembership(group.cluster, {
+    leaving: async () => {},
+    joined: async () => {},
+    cancelled: () => false,
+    outOfRange: () => {},
+    fetchWaitMs: () => 0,
+    awaitFetch: async (fetching) => fetching,
+    fetched: () => {},
+    ...hooks,
+  });
+  return group;
+}
 
 it('a group awaits its hooks before a join and before the first fetch', async () => {
-  const ConsumerGroupClass = require('kafkajs/src/consumer/consumerGroup');
   const steps: string[] = [];
-  const cluster = {};
-  const group = Object.create(ConsumerGroupClass.prototype);
-  // The original runs its join and sync inside `retrier`: this is where the requests go out.
-  Object.assign(group, {
-    cluster,
-    retrier: async () => {
-      steps.push('join and sync');
-    },
-  });
   const wait = async (step: string) => {
     await new Promise((resolve) => setImmediate(resolve));
     steps.push(step);
   };
-  onMembership(cluster as Parameters<typeof onMembership>[0], {
-    leaving: () => wait('drained'),
-    joined: () => wait('assigned'),
-    cancelled: () => false,
-    ...unused,
-  });
-  await (group as ConsumerGroup).joinAndSync();
+  // The original sends its join and sync inside `retrier`.
+  const retrier = async () => void steps.push('join and sync');
+  const group = openGroup({ retrier }, { leaving: () => wait('drained'), joined: () => wait('assigned') });
+  await group.joinAndSync();
   expect(steps).toEqual(['drained', 'join and sync', 'assigned']);
 });
 
 /** A group whose join fails `failures` times; its id and generation as kafkajs leaves them. */
 function openFailing(failures: number, ids: { memberId: string | null; generationId: number | null }) {
-  const ConsumerGroupClass = require('kafkajs/src/consumer/consumerGroup');
   const state = { joins: 0, assigned: 0, cancelled: false };
   const retrier = async () => {
     state.joins += 1;
     if (state.joins <= failures) throw Object.assign(new Error('not the coordinator'), { retriable: true });
   };
-  const group: ConsumerGroup = Object.assign(Object.create(ConsumerGroupClass.prototype), {
-    cluster: {},
-    retrier,
-    ...ids,
-  });
-  onMembership(group.cluster as Parameters<typeof onMembership>[0], {
-    leaving: async () => {},
-    joined: async () => {
-      state.assigned += 1;
-    },
-    cancelled: () => state.cancelled,
-    ...unused,
-  });
+  const joined = async () => {
+    state.assigned++;
+  };
+  const group: ConsumerGroup = openGroup({ retrier, ...ids }, { joined, cancelled: () => state.cancelled });
   return { group, state };
 }
 
@@ -117,52 +107,32 @@ it('a member that the group has expelled joins again until it succeeds', async (
   expect(state).toMatchObject({ joins: 3, assigned: 1 });
 });
 
-it('kafkajs handles a failed join at the start, and while the member has its id', async () => {
-  for (const ids of [
-    { memberId: null, generationId: null },
-    { memberId: 'member', generationId: 7 },
-  ]) {
-    const { group, state } = openFailing(1, ids);
-    await expect(group.joinAndSync()).rejects.toThrow('not the coordinator');
-    expect(state).toMatchObject({ joins: 1, assigned: 0 });
-  }
-});
-
-it('a member that is closing does not join again', async () => {
-  const { group, state } = openFailing(1, { memberId: null, generationId: 7 });
-  state.cancelled = true;
+it.each([
+  ['at the start', { memberId: null, generationId: null }, false],
+  ['while the member has its id', { memberId: 'member', generationId: 7 }, false],
+  ['while the member is closing', { memberId: null, generationId: 7 }, true],
+])('a failed join %s is left to kafkajs', async (_, ids, cancelled) => {
+  const { group, state } = openFailing(1, ids);
+  state.cancelled = cancelled;
   await expect(group.joinAndSync()).rejects.toThrow('not the coordinator');
-  expect(state.joins).toBe(1);
+  expect(state).toMatchObject({ joins: 1, assigned: 0 });
 });
 
 it('an offset out of range is left to the hooks, and kafkajs commits nothing', async () => {
-  const ConsumerGroupClass = require('kafkajs/src/consumer/consumerGroup');
-  const reported: unknown[] = [];
-  const commits: unknown[] = [];
-  const cluster = {};
-  const group = Object.assign(Object.create(ConsumerGroupClass.prototype), {
-    cluster,
+  const [reported, commits]: unknown[][] = [[], []];
+  const members = {
     logger: { error: () => {} },
     preferredReadReplicasPerTopicPartition: {},
-    offsetManager: { setDefaultOffset: async (at: unknown) => void commits.push(at) },
-  });
-  const fault = Object.assign(new Error('no such offset'), {
-    name: 'KafkaJSOffsetOutOfRange',
-    topic: 'topic',
-    partition: 3,
-  });
+    offsetManager: { setDefaultOffset: async (at: unknown) => void commits!.push(at) },
+  };
+  const at = { topic: 'topic', partition: 3 };
+  const fault = Object.assign(new Error('no such offset'), { name: 'KafkaJSOffsetOutOfRange', ...at });
   // Without hooks it commits: this is what the override prevents.
+  await Object.assign(Object.create(ConsumerGroupClass.prototype), { cluster: {}, ...members }).recoverFromFetch(fault);
+  expect(commits).toEqual([at]);
+  const group = openGroup(members, { outOfRange: (missing) => void reported!.push(missing) });
   await group.recoverFromFetch(fault);
-  expect(commits).toEqual([{ topic: 'topic', partition: 3 }]);
-  onMembership(cluster as Parameters<typeof onMembership>[0], {
-    leaving: async () => {},
-    joined: async () => {},
-    cancelled: () => false,
-    ...unused,
-    outOfRange: (at) => void reported.push(at),
-  });
-  await group.recoverFromFetch(fault);
-  expect(reported).toEqual([{ topic: 'topic', partition: 3 }]);
+  expect(reported).toEqual([at]);
   expect(commits).toHaveLength(1);
 });
 
@@ -175,7 +145,6 @@ it('kafkajs has no other path to a commit of its own', () => {
 });
 
 it('a group reports every fetched batch before it is delivered, limits each wait, and ends its fetches', async () => {
-  const ConsumerGroupClass = require('kafkajs/src/consumer/consumerGroup');
   let isOver = false;
   const waits: number[] = [];
   const cluster = {
@@ -189,7 +158,7 @@ it('a group reports every fetched batch before it is delivered, limits each wait
     }),
   };
   const reported: string[] = [];
-  const group = Object.assign(Object.create(ConsumerGroupClass.prototype), {
+  const members = {
     cluster,
     checkForStaleAssignment: () => {},
     seekOffsets: async () => {},
@@ -199,18 +168,12 @@ it('a group reports every fetched batch before it is delivered, limits each wait
     subscriptionState: { assigned: () => [], isPaused: () => false },
     seekOffset: { has: () => false },
     offsetManager: { committedOffsets: () => ({ topic: { 0: '7' } }), nextOffset: () => 7 },
-  });
-  onMembership(cluster as unknown as Parameters<typeof onMembership>[0], {
-    leaving: async () => {},
-    joined: async () => {},
-    cancelled: () => false,
-    ...unused,
-    fetchWaitMs: () => 77 + waits.length,
-    fetched: (batches) => {
-      for (const { topic, partition, rawMessages } of batches)
-        reported.push(`${topic}/${partition} ${rawMessages.length}`);
-    },
-  });
+  };
+  const fetched: Hooks['fetched'] = (batches) => {
+    for (const { topic, partition, rawMessages } of batches)
+      reported.push(`${topic}/${partition} ${rawMessages.length}`);
+  };
+  const group = openGroup(members, { fetchWaitMs: () => 77 + waits.length, fetched });
   expect(await group.fetch(1)).toHaveLength(1);
   expect(reported).toEqual(['topic/0 0']);
   isOver = true;

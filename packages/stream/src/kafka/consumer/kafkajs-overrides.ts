@@ -26,7 +26,6 @@ interface RequestQueue {
   checkPendingRequests(): void;
 }
 
-/** A broker that stores the committed offsets of groups. */
 export interface Coordinator {
   offsetFetch(request: { groupId: string; topics: { topic: string; partitions: { partition: number }[] }[] }): Promise<{
     responses: { topic: string; partitions: { partition: number; offset: string; metadata: string | null }[] }[];
@@ -38,7 +37,6 @@ export interface GenerationOffsets {
   commitOffsets(offsets: {
     topics: { topic: string; partitions: { partition: number; offset: string; metadata: string }[] }[];
   }): Promise<void>;
-  /** Sets the position to the offset after `offset`. */
   resolveOffset(position: { topic: string; partition: number; offset: string }): void;
 }
 
@@ -47,7 +45,6 @@ export interface ConsumerGroup {
   readonly cluster: object;
   readonly memberId: string | null;
   readonly generationId: number | null;
-  /** Of the next fetch, in milliseconds. */
   maxWaitTime: number;
   readonly offsetManager: GenerationOffsets;
   assigned(): { topic: string; partitions: number[] }[];
@@ -61,7 +58,6 @@ export interface ConsumerGroup {
 export interface FetchedBatch {
   readonly topic: string;
   readonly partition: number;
-  /** The offset in the request. */
   readonly fetchedOffset: string;
   readonly rawMessages: FetchedRecords;
 }
@@ -79,7 +75,6 @@ export interface MembershipHooks {
   joined(group: ConsumerGroup): Promise<void>;
   /** Called with every fetch until the partition is paused. */
   outOfRange(at: { topic: string; partition: number }): void;
-  /** How long the next fetch may wait for a record, in milliseconds. */
   fetchWaitMs(group: ConsumerGroup): number;
   /** Resolves to the batches of the fetch, or to none when they are not needed. */
   awaitFetch(fetching: Promise<FetchedBatch[]>): Promise<FetchedBatch[]>;

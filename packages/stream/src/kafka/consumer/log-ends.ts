@@ -47,11 +47,10 @@ export function createEndsReader(
   return async () => {
     if (running === null && performance.now() - requestedAtMs >= ENDS_INTERVAL_MS) {
       requestedAtMs = performance.now();
-      running = request()
-        .catch(() => {})
-        .finally(() => {
-          running = null;
-        });
+      const end = () => {
+        running = null;
+      };
+      running = request().then(end, end);
     }
     if (running !== null) await waitAtMost(ENDS_TIMEOUT_MS, running, () => {});
   };

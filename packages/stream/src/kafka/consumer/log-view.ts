@@ -5,14 +5,11 @@ import { ONE_BATCH_BYTES, READ_UNCOMMITTED } from '../protocol.ts';
 import type { Coordinator } from './kafkajs-overrides.ts';
 import { readOffsets } from './log-ends.ts';
 import type { FetchedRecords } from './record-decoding.ts';
-import type { RequestedPartition } from './topic-id-wire.ts';
-import { fetchByTopicId } from './topic-id-wire.ts';
+import { type FetchRequest, fetchByTopicId } from './topic-id-wire.ts';
 
-/** Reads from a log over the connections of a consumer. */
 export interface LogView {
   /** The first offset of each partition, or the end of its log. */
   offsets(of: { topic: string; partitions: readonly number[]; first: boolean }): Promise<Map<number, number>>;
-  /** The current coordinator of a group. */
   coordinator(groupId: string): Promise<Coordinator>;
   /**
    * The current id of a topic, from the leader of a partition; null when brokers report no ids.
@@ -28,7 +25,6 @@ export interface LogView {
   batchAt(at: BatchLocation): Promise<LogMark | null>;
   /** The last decision about a partition of a group; null when there is none. */
   decision(groupId: string, at: { topic: string; partition: number }): Promise<OffsetDecision | null>;
-  /** Refreshes the leaders of partitions. */
   refresh(): Promise<void>;
 }
 
@@ -41,13 +37,7 @@ interface BatchLocation {
 }
 
 interface Broker {
-  fetch(request: {
-    maxWaitTime: number;
-    minBytes: number;
-    maxBytes: number;
-    isolationLevel: number;
-    topics: { topic: string; partitions: RequestedPartition[] }[];
-  }): Promise<{ responses: { partitions: { messages: FetchedRecords }[] }[] }>;
+  fetch(request: FetchRequest): Promise<{ responses: { partitions: { messages: FetchedRecords }[] }[] }>;
 }
 
 /** What is used of kafkajs's cluster and missing in its types. */
@@ -59,20 +49,6 @@ type FullCluster = Omit<Cluster, 'findBroker' | 'findGroupCoordinator' | 'findLe
 
 const FETCH_WAIT_MS = 100;
 
-async function readDecision(
-  cluster: FullCluster,
-  groupId: string,
-  { topic, partition }: { topic: string; partition: number },
-): Promise<OffsetDecision | null> {
-  const group = decisionGroupOf(groupId);
-  const coordinator = await cluster.findGroupCoordinator({ groupId: group });
-  const topics = [{ topic, partitions: [{ partition }] }];
-  const { responses } = await coordinator.offsetFetch({ groupId: group, topics });
-  const found = responses[0]?.partitions[0];
-  return found === undefined ? null : parseDecision(Number(found.offset), found.metadata);
-}
-
-/** Creates the view of a consumer's cluster. */
 export function createLogView(given: Cluster): LogView {
   const cluster = given as unknown as FullCluster;
   const offsets: LogView['offsets'] = (of) => readOffsets(cluster, of);
@@ -90,13 +66,9 @@ export function createLogView(given: Cluster): LogView {
     const requested = { partition, fetchOffset: String(offset), maxBytes: ONE_BATCH_BYTES };
     const partitions = [topicId === null ? requested : { ...requested, topicId }];
     // The batch was read before, so its transaction has ended.
-    const { responses } = await broker.fetch({
-      maxWaitTime: FETCH_WAIT_MS,
-      minBytes: 1,
-      maxBytes: ONE_BATCH_BYTES,
-      isolationLevel: READ_UNCOMMITTED,
-      topics: [{ topic, partitions }],
-    });
+    const limits = { maxWaitTime: FETCH_WAIT_MS, minBytes: 1, maxBytes: ONE_BATCH_BYTES };
+    const topics = [{ topic, partitions }];
+    const { responses } = await broker.fetch({ ...limits, isolationLevel: READ_UNCOMMITTED, topics });
     return responses[0]?.partitions[0]?.messages.batches?.[0] ?? null;
   };
 
@@ -121,7 +93,14 @@ export function createLogView(given: Cluster): LogView {
         throw new Error(`${topic}/${partition} does not show offset ${offset} yet`);
       return null;
     },
-    decision: (groupId, at) => readDecision(cluster, groupId, at),
+    async decision(group, { topic, partition }) {
+      const groupId = decisionGroupOf(group);
+      const coordinator = await cluster.findGroupCoordinator({ groupId });
+      const topics = [{ topic, partitions: [{ partition }] }];
+      const { responses } = await coordinator.offsetFetch({ groupId, topics });
+      const found = responses[0]?.partitions[0];
+      return found === undefined ? null : parseDecision(Number(found.offset), found.metadata);
+    },
     refresh: async () => await (given as Cluster & { refreshMetadata(): Promise<void> }).refreshMetadata(),
   };
 }

@@ -25,7 +25,6 @@ import { createEndsReader, createPartitionCheck } from './log-ends.ts';
 import { createLogView, type LogView } from './log-view.ts';
 import { type FetchedRecord, toStreamRecord } from './record-decoding.ts';
 
-/** Options of a consumer in a group. */
 export interface GroupOptions extends BrokerTarget {
   groupId: string;
   /** Names on the broker. */
@@ -236,7 +235,10 @@ export class PartitionedConsumer implements Consumer {
     this.#endAll();
     for (const each of examined) {
       if (this.#closing) return;
-      this.#assignments.set(`${each.log.topic}/${each.log.partition}`, new Assignment(this.#guard(each, group, view)));
+      const { topic, partition, committed: end } = each.log;
+      const fetched = { from: 0, batches: [] };
+      const guarded = this.#guard(each, group, view);
+      this.#assignments.set(`${topic}/${partition}`, { log: each.log, guarded, end, fetched });
     }
     this.#member = true;
     this.#pace.joined();
@@ -283,13 +285,13 @@ export class PartitionedConsumer implements Consumer {
     // Missing in kafkajs's types.
     const { fetchedOffset, rawMessages } = batch as typeof batch & FetchedBatch;
     const { batches = [] } = rawMessages;
-    if (!assignment.guarded.acceptsBatches(batches)) return;
-    if (!assignment.guarded.acceptsFetchFrom(Number(fetchedOffset))) return;
+    const { guarded } = assignment;
+    if (!guarded.acceptsBatches(batches) || !guarded.acceptsFetchFrom(Number(fetchedOffset))) return;
     const end = Number(batch.lastOffset()) + 1;
     // Decoded by record-decoding.ts, whatever kafkajs's types state.
     const fetched = batch.messages as unknown as readonly FetchedRecord[];
     const records = fetched.map((record) => toStreamRecord(batch, record));
-    assignment.guarded.worker.accept(records, end, batches);
+    guarded.worker.accept(records, end, batches);
     resolveOffset(batch.lastOffset());
     assignment.end = Number(batch.highWatermark);
   }
@@ -299,9 +301,9 @@ export class PartitionedConsumer implements Consumer {
     const assignment = this.#assignments.get(`${batch.topic}/${batch.partition}`);
     if (assignment === undefined || assignment.guarded.isClosed) return;
     const { guarded, fetched } = assignment;
-    if (batch.firstOffset === null || !guarded.acceptsBatches(fetched.batches)) return;
-    if (!guarded.acceptsFetchFrom(fetched.from)) return;
-    guarded.worker.accept([], Number(batch.lastOffset) + 1, fetched.batches);
+    const isAccepted = guarded.acceptsBatches(fetched.batches) && guarded.acceptsFetchFrom(fetched.from);
+    if (batch.firstOffset !== null && isAccepted)
+      guarded.worker.accept([], Number(batch.lastOffset) + 1, fetched.batches);
   }
 
   async #drain() {
@@ -316,22 +318,11 @@ export class PartitionedConsumer implements Consumer {
   }
 }
 
-/** One assigned partition. */
-class Assignment {
+interface Assignment {
+  readonly log: LogPartition;
   readonly guarded: GuardedPartition;
-  /** The last known end of the log. */
   end: number;
-  /** The offset and the batches of the last fetch. */
-  fetched: { readonly from: number; readonly batches: readonly LogMark[] } = { from: 0, batches: [] };
-
-  constructor(guarded: GuardedPartition) {
-    this.guarded = guarded;
-    this.end = guarded.log.committed;
-  }
-
-  get log(): LogPartition {
-    return this.guarded.log;
-  }
+  fetched: { readonly from: number; readonly batches: readonly LogMark[] };
 }
 
 /** kafkajs's lines of level info do not help an operator. */
@@ -346,7 +337,6 @@ function createKafkaLogger(logger: Logger | undefined): logCreator {
 
 /** Retention is changed by hand, rarely. */
 const RETENTION_INTERVAL_MS = 10 * 60 * 1000;
-/** Kafka's resource type of a topic. */
 const TOPIC_RESOURCE = 2;
 const SETTING = 'retention.ms';
 
@@ -360,7 +350,6 @@ interface SettingsBroker {
   }>;
 }
 
-/** How long the brokers keep records of some topics. */
 interface TopicRetention {
   /** Milliseconds; null while it is unknown, and for a topic whose records are kept for ever. */
   retentionMsOf(topic: string): number | null;

@@ -26,7 +26,6 @@ interface BatchContext {
 /** A record as kafkajs's `Batch` accepts it. */
 export interface FetchedRecord {
   readonly offset: number;
-  /** Epoch milliseconds. */
   readonly timestamp: number;
   readonly key: Buffer | null;
   readonly value: Buffer | null;
@@ -102,7 +101,6 @@ class RecordReader {
     return end;
   }
 
-  /** A zigzag varint of 32 bits. */
   #varint(): number {
     const first = this.#bytes[this.#at++]!;
     if (first < 128) return (first >>> 1) ^ -(first & 1);
@@ -214,7 +212,6 @@ export async function readRecords(batches: Buffer): Promise<FetchedRecords> {
   return Object.defineProperties(records, { filter: { value: dropHead }, batches: { value: marks } });
 }
 
-/** Converts a fetched record for the workers. */
 export function toStreamRecord(at: { topic: string; partition: number }, fetched: FetchedRecord): StreamRecord {
   return {
     topic: at.topic,

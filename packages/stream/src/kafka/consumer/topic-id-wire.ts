@@ -24,7 +24,6 @@ export interface RequestedPartition {
   readonly topicId?: string | undefined;
 }
 
-/** A fetch of kafkajs's broker. */
 export interface FetchRequest {
   readonly maxWaitTime: number;
   readonly minBytes: number;
@@ -45,7 +44,6 @@ interface FetchedPartition {
   readonly messages: readonly unknown[];
 }
 
-/** Its response. */
 export interface FetchResponse {
   readonly throttleTime: number;
   readonly clientSideThrottleTime: number;
@@ -85,7 +83,6 @@ const NO_TAGS = 0;
 /** Headers of these versions end with tags, which kafkajs does not write. */
 const begin = () => new WireEncoder().writeUVarInt(NO_TAGS);
 
-/** Requests one topic without creating it. */
 export function encodeMetadata(topic: string): unknown {
   return begin()
     .writeUVarInt(1 + 1)
@@ -244,7 +241,6 @@ interface TopicIds {
 const knows = (broker: Broker, { key, version }: { key: number; version: number }) =>
   (broker.versions?.[key]?.maxVersion ?? 0) >= version;
 
-/** Sends a request as kafkajs's broker does. */
 async function send<T>(broker: Broker, protocol: Parameters<Broker['connectionPool']['send']>[0]): Promise<T> {
   try {
     return (await broker.connectionPool.send(protocol)) as T;
@@ -254,31 +250,24 @@ async function send<T>(broker: Broker, protocol: Parameters<Broker['connectionPo
   }
 }
 
+const headOf = ({ key, version }: { key: number; version: number }, apiName: string) => ({
+  apiKey: key,
+  apiVersion: version,
+  apiName,
+});
+
 async function fetchTopicId(broker: Broker, topic: string): Promise<string | null> {
   if (!knows(broker, METADATA)) return null;
   return await send(broker, {
-    request: {
-      apiKey: METADATA.key,
-      apiVersion: METADATA.version,
-      apiName: 'Metadata',
-      encode: async () => encodeMetadata(topic),
-    },
+    request: { ...headOf(METADATA, 'Metadata'), encode: async () => encodeMetadata(topic) },
     response: { decode: async (payload) => readTopicId(payload), parse: async (topicId) => topicId },
   });
 }
 
 async function fetchByIds(broker: Broker, request: FetchRequest): Promise<FetchResponse> {
   return await send(broker, {
-    request: {
-      apiKey: FETCH.key,
-      apiVersion: FETCH.version,
-      apiName: 'Fetch',
-      encode: async () => encodeFetch(request),
-    },
-    response: {
-      decode: async (payload) => await decodeFetch(payload, request),
-      parse: async (answer) => await parse(answer as FetchResponse),
-    },
+    request: { ...headOf(FETCH, 'Fetch'), encode: async () => encodeFetch(request) },
+    response: { decode: (payload) => decodeFetch(payload, request), parse: (answer) => parse(answer as FetchResponse) },
   });
 }
 
@@ -304,11 +293,12 @@ function changeCluster(cluster: Cluster): TopicIds {
     changed.add(broker);
     const fetchByName = broker.fetch.bind(broker);
     const fetch = async (request: FetchRequest) => {
+      const withId = (topic: string, each: RequestedPartition) => {
+        const topicId = each.topicId ?? pinned.get(`${topic}/${each.partition}`);
+        return { topic, partitions: [{ ...each, topicId }] };
+      };
       const requested = request.topics.flatMap(({ topic, partitions }) =>
-        partitions.map((each) => ({
-          topic,
-          partitions: [{ ...each, topicId: each.topicId ?? pinned.get(`${topic}/${each.partition}`) }],
-        })),
+        partitions.map((each) => withId(topic, each)),
       );
       const isKnown = requested.every(({ partitions }) => partitions[0]!.topicId !== undefined);
       if (!isKnown || !knows(broker, FETCH)) return await fetchByName(request);
@@ -335,7 +325,6 @@ function changeCluster(cluster: Cluster): TopicIds {
   };
 }
 
-/** The used members of a fetched partition. */
 export interface FetchedTransactions {
   /** Aborted transactions with records in this answer, in any order. */
   abortedTransactions: { producerId: string; firstOffset: string }[] | null;

@@ -41,10 +41,8 @@ interface DeadLetterCounter {
   counts(): ReadonlyMap<string, number>;
 }
 
-function settledOffsetOf({ headers }: StreamRecord): number | null {
-  const text = headers[SETTLED_OFFSET];
-  return text === undefined ? null : Number(String(text));
-}
+const settledOffsetOf = ({ headers }: StreamRecord): number | null =>
+  headers[SETTLED_OFFSET] === undefined ? null : Number(String(headers[SETTLED_OFFSET]));
 
 const countOpen = (partitions: ReadonlyMap<number, CountedPartition>): number =>
   [...partitions.values()].reduce((count, { open }) => count + open.size, 0);
@@ -92,12 +90,10 @@ export function reportDeadLetterCounts(counter: DeadLetterCounter, metrics: Metr
   const read = async () => {
     if (reading === null && performance.now() - readAtMs >= REFRESH_EVERY_MS) {
       readAtMs = performance.now();
-      reading = counter
-        .refresh()
-        .catch(() => {})
-        .finally(() => {
-          reading = null;
-        });
+      const refreshed = counter.refresh().catch(() => {});
+      reading = refreshed.then(() => {
+        reading = null;
+      });
     }
     await reading;
   };

@@ -69,20 +69,9 @@ it('the log reader returns the bounds of several topics together, and none of a 
   await publisher.close();
   const boundsOf = () => Promise.all([...topics, `${topics[0]}-absent`].map((topic) => reader.bounds(topic)));
   await until('both are stable', async () => (await boundsOf()).flat().filter(({ end }) => end === 2).length === 2);
-  const empty = { start: 0, end: 0 };
-  const ofFirst = [
-    { partition: 0, ...empty },
-    { partition: 1, ...empty },
-    { partition: 2, start: 0, end: 2 },
-  ];
-  expect(await boundsOf()).toEqual([
-    ofFirst,
-    [
-      { partition: 0, ...empty },
-      { partition: 1, start: 0, end: 2 },
-    ],
-    [],
-  ]);
+  const toBounds = (ends: number[]) => ends.map((end, partition) => ({ partition, start: 0, end }));
+  const ofFirst = toBounds([0, 0, 2]);
+  expect(await boundsOf()).toEqual([ofFirst, toBounds([0, 2]), []]);
   await fixture.removeTopic(topics[1]);
   expect(await boundsOf()).toEqual([ofFirst, [], []]);
 });
@@ -93,14 +82,11 @@ it('an atomic publisher publishes to several topics atomically, and fences its p
   const { brokers } = fixture;
   const stuck = Promise.withResolvers<void>();
   const sent = Promise.withResolvers<void>();
-  const zombie = await openAtomicPublisher({
-    brokers,
-    name,
-    beforeCommit: () => {
-      sent.resolve();
-      return stuck.promise;
-    },
-  });
+  const beforeCommit = () => {
+    sent.resolve();
+    return stuck.promise;
+  };
+  const zombie = await openAtomicPublisher({ brokers, name, beforeCommit });
   const lost = zombie.publish([toRecord(one, 'zombie', 1), toRecord(other, 'zombie')]);
   lost.catch(() => {});
   await sent.promise;

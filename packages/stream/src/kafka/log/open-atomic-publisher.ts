@@ -51,13 +51,10 @@ function toSends(records: readonly TransactionRecord[]): TransactionRecord[][] {
 }
 
 function toTopicMessages(records: readonly TransactionRecord[]): TopicMessages[] {
-  const topics = new Map<string, TopicMessages>();
-  for (const { topic, partition, key, value, headers } of records) {
-    const found = topics.get(topic) ?? { topic, messages: [] };
-    found.messages.push({ key, value, headers, ...(partition === undefined ? {} : { partition }) });
-    topics.set(topic, found);
-  }
-  return [...topics.values()];
+  const toMessage = ({ partition, key, value, headers }: TransactionRecord) =>
+    partition === undefined ? { key, value, headers } : { key, value, headers, partition };
+  const topics = Map.groupBy(records, ({ topic }) => topic);
+  return [...topics].map(([topic, own]) => ({ topic, messages: own.map(toMessage) }));
 }
 
 const isConcurrent = (error: unknown) => error instanceof Error && 'type' in error && error.type === CONCURRENT;

@@ -32,12 +32,9 @@ interface Commit {
 async function readCommits(admin: Admin, groupId: string): Promise<Commit[]> {
   const [group] = await admin.listConsumerGroupOffsets({ groups: [groupId] });
   const commits = (group?.topics ?? []).flatMap(({ name: topic, partitions }) =>
-    partitions.map(({ partitionIndex: partition, committedOffset, metadata }) => ({
-      topic,
-      partition,
-      metadata: metadata ?? '',
-      offset: Number(committedOffset),
-    })),
+    partitions.map(({ partitionIndex: partition, committedOffset, metadata }) => {
+      return { topic, partition, metadata: metadata ?? '', offset: Number(committedOffset) };
+    }),
   );
   const known = commits.filter(({ offset }) => offset >= 0);
   return known.sort((one, other) => one.topic.localeCompare(other.topic) || one.partition - other.partition);
@@ -56,24 +53,15 @@ type PartitionName = { readonly topic: string; readonly partition: number };
 
 async function readBatchAt(admin: Admin, { topic, partition, offset }: PartitionName & { offset: number }) {
   const { topicId, connection } = await connectToLeader(admin, { topic, partition });
-  const wanted = {
-    partition,
-    fetchOffset: BigInt(offset),
-    partitionMaxBytes: ONE_BATCH_BYTES,
-    currentLeaderEpoch: NO_EPOCH,
-    lastFetchedEpoch: NO_EPOCH,
-  };
+  const epochs = { currentLeaderEpoch: NO_EPOCH, lastFetchedEpoch: NO_EPOCH };
+  const wanted = { partition, fetchOffset: BigInt(offset), partitionMaxBytes: ONE_BATCH_BYTES, ...epochs };
   // The batch was read before, so its transaction has ended.
   const { responses } = await sendFetch(connection, { topicId, partitions: [wanted] }, READ_UNCOMMITTED);
   const batch = responses[0]?.partitions[0]?.records?.[0];
   if (batch === undefined) return null;
-  const mark: LogMark = {
-    base: Number(batch.firstOffset),
-    epoch: batch.partitionLeaderEpoch,
-    // Makes the checksum unsigned; the client reads it as signed or unsigned.
-    crc: batch.crc >>> 0,
-  };
-  return mark;
+  // Makes the checksum unsigned; the client reads it as signed or unsigned.
+  const crc = batch.crc >>> 0;
+  return { base: Number(batch.firstOffset), epoch: batch.partitionLeaderEpoch, crc } satisfies LogMark;
 }
 
 /** The batch at an offset within the bounds of a log. A leader that was just elected may not show it yet. */
@@ -87,11 +75,7 @@ async function awaitBatchAt(admin: Admin, at: PartitionName & { offset: number }
 }
 
 /** End of the records appended up to this leader epoch; null when the leader does not know. */
-async function readEpochEnd(
-  admin: Admin,
-  { topic, partition }: PartitionName,
-  leaderEpoch: number,
-): Promise<number | null> {
+async function readEpochEnd(admin: Admin, { topic, partition }: PartitionName, leaderEpoch: number) {
   const { connection } = await connectToLeader(admin, { topic, partition });
   const partitions = [{ partitionIndex: partition, currentLeaderEpoch: NO_EPOCH, leaderEpoch }];
   const response = await offsetForLeaderEpochV4.api.async(connection, NO_REPLICA, [{ name: topic, partitions }]);
@@ -100,11 +84,7 @@ async function readEpochEnd(
 }
 
 /** Commits for a group without members, from outside the group. */
-async function commitFromOutside(
-  admin: Admin,
-  group: string,
-  { topic, partition, offset, metadata }: Commit,
-): Promise<void> {
+async function commitFromOutside(admin: Admin, group: string, { topic, partition, offset, metadata }: Commit) {
   const [coordinator] = await admin.findCoordinator({ keyType: KEY_TYPE_GROUP, keys: [group] });
   if (coordinator === undefined) throw new Error(`No broker stores the offsets of group ${group}.`);
   const connection = await connect(admin, coordinator);

@@ -81,13 +81,8 @@ class Reader {
 
   async #fetchOnce({ topic, partition, start }: LogSection) {
     const { topicId, connection } = await connectToLeader(this.#admin, { topic, partition });
-    const wanted = {
-      partition,
-      currentLeaderEpoch: NO_EPOCH,
-      fetchOffset: BigInt(start),
-      lastFetchedEpoch: NO_EPOCH,
-      partitionMaxBytes: FETCH_BYTES_MAX,
-    };
+    const epochs = { currentLeaderEpoch: NO_EPOCH, lastFetchedEpoch: NO_EPOCH };
+    const wanted = { partition, fetchOffset: BigInt(start), partitionMaxBytes: FETCH_BYTES_MAX, ...epochs };
     const response = await sendFetch(connection, { topicId, partitions: [wanted] });
     const fetched = response.responses[0]?.partitions[0];
     if (fetched === undefined) throw new Error(`${topic}/${partition} is missing in the leader's response.`);
@@ -114,19 +109,9 @@ export async function sendFetch(
   isolation: number = READ_COMMITTED,
 ): Promise<FetchResponse> {
   const { id, epoch } = NO_SESSION;
+  const [wait, bytes] = [FETCH_WAIT_MS, FETCH_BYTES_MAX];
   try {
-    return await fetchV17.api.async(
-      connection,
-      FETCH_WAIT_MS,
-      1,
-      FETCH_BYTES_MAX,
-      isolation,
-      id,
-      epoch,
-      [topic],
-      [],
-      '',
-    );
+    return await fetchV17.api.async(connection, wait, 1, bytes, isolation, id, epoch, [topic], [], '');
   } catch (fault) {
     const { response } = fault as { response?: FetchResponse };
     const code = response?.responses?.[0]?.partitions[0]?.errorCode;
@@ -136,9 +121,7 @@ export async function sendFetch(
 }
 
 /** Connects with the first request. */
-export function openLogReader(options: LogReaderOptions): LogReader {
-  return new Reader(options);
-}
+export const openLogReader = (options: LogReaderOptions): LogReader => new Reader(options);
 
 /**
  * Combines calls for one name into requests for all names of the same turn of the event loop.
@@ -147,10 +130,7 @@ export function openLogReader(options: LogReaderOptions): LogReader {
 export function batchCalls<T>(
   request: (names: readonly string[]) => Promise<ReadonlyMap<string, T>>,
 ): (name: string) => Promise<T | undefined> {
-  let next: {
-    readonly names: Set<string>;
-    readonly results: Promise<(name: string) => Promise<T | undefined>>;
-  } | null = null;
+  let next: { names: Set<string>; results: Promise<(name: string) => Promise<T | undefined>> } | null = null;
   const send = async (names: Set<string>) => {
     await new Promise((resolve) => setImmediate(resolve));
     next = null;
@@ -266,10 +246,9 @@ function createBoundsReader(
   const findExisting = async (topics: readonly string[]): Promise<readonly string[]> => {
     if (topics.every((topic) => seen.has(topic))) return topics;
     const listed = await admin.listTopics();
-    for (const topic of topics) {
+    for (const topic of topics)
       if (listed.includes(topic)) seen.add(topic);
       else seen.delete(topic);
-    }
     return topics.filter((topic) => seen.has(topic));
   };
 
@@ -301,10 +280,8 @@ function createBoundsReader(
 type FetchedPartition = ReturnType<typeof fetchV17.parseResponse>['responses'][number]['partitions'][number];
 type RecordBatch = NonNullable<FetchedPartition['records']>[number];
 
-function toHeaders(pairs: RecordBatch['records'][number]['headers']): StreamRecord['headers'] {
-  const entries = pairs.flatMap(([name, value]) => (name === null || value === null ? [] : [[String(name), value]]));
-  return Object.fromEntries(entries);
-}
+const toHeaders = (pairs: RecordBatch['records'][number]['headers']): StreamRecord['headers'] =>
+  Object.fromEntries(pairs.flatMap(([name, value]) => (name == null || value == null ? [] : [[String(name), value]])));
 
 function* toRecords(batch: RecordBatch, at: { topic: string; partition: number }): Generator<StreamRecord> {
   const isLogAppend = (batch.attributes & IS_LOG_APPEND) !== 0;

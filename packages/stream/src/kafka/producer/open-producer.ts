@@ -69,7 +69,7 @@ class KafkaProducer implements Producer {
   #queue: Shipment[] = [];
   /** All open shipments in order of arrival, for time-outs. */
   #open: Shipment[] = [];
-  #bytesHeld = 0;
+  bytesHeld = 0;
   #running = false;
   #runningSince = 0;
   #provenAt = Number.NEGATIVE_INFINITY;
@@ -85,27 +85,16 @@ class KafkaProducer implements Producer {
     void wire.refresh(this.#topics);
   }
 
-  get bytesHeld(): number {
-    return this.#bytesHeld;
-  }
-
   send(records: readonly OutgoingRecord[], done: (fault: Error | null) => void): void {
     this.#accept(records, done);
   }
 
   sendForOffset(record: PublishedRecord, { attemptsMaxMs }: SendForOffsetOptions = {}): Promise<RecordMetadata> {
     return new Promise((resolve, reject) => {
-      let stored: RecordMetadata | null = null;
-      const done = (fault: Error | null) => {
-        if (fault !== null) reject(fault);
-        else if (stored === null)
-          reject(new ProduceFault('UNKNOWN_OFFSET', 'The record is stored, but its offset is unknown. Send it again.'));
-        else resolve(stored);
-      };
-      const onStored = (metadata: RecordMetadata) => {
-        stored = metadata;
-      };
-      this.#accept([record], done, { onStored, attemptsMaxMs });
+      const unknown = 'The record is stored, but its offset is unknown. Send it again.';
+      // `onStored` resolves first if the offset is known; the second call is then ignored.
+      const done = (fault: Error | null) => reject(fault ?? new ProduceFault('UNKNOWN_OFFSET', unknown));
+      this.#accept([record], done, { onStored: resolve, attemptsMaxMs });
     });
   }
 
@@ -137,7 +126,7 @@ class KafkaProducer implements Producer {
       done,
       onStored,
     };
-    this.#bytesHeld += bytes;
+    this.bytesHeld += bytes;
     this.#queue.push(shipment);
     this.#open.push(shipment);
     this.#expiry ??= setInterval(() => this.#expire(), EXPIRY_CHECK_MS).unref();
@@ -199,7 +188,7 @@ class KafkaProducer implements Producer {
     const { done } = shipment;
     if (done === null) return;
     shipment.done = null;
-    this.#bytesHeld -= shipment.bytes;
+    this.bytesHeld -= shipment.bytes;
     try {
       done(fault);
     } catch (error) {
@@ -232,10 +221,8 @@ class KafkaProducer implements Producer {
     const now = performance.now();
     if (this.#closing || (this.#running && now - this.#runningSince > HANGING_MS)) return false;
     if (now - this.#provenAt < PROVEN_MS) return true;
-    const isAnswering = this.#wire.probe([...this.#topics]).then(
-      () => true,
-      () => false,
-    );
+    const probe = this.#wire.probe([...this.#topics]);
+    const isAnswering = probe.then(() => true).catch(() => false);
     return await waitAtMost(HANGING_MS, isAnswering, () => false);
   }
 
@@ -243,18 +230,14 @@ class KafkaProducer implements Producer {
     if (this.#closing) return;
     this.#closing = true;
     if (this.#running) {
-      const flushed = new Promise<void>((resolve) => {
-        this.#idle = resolve;
-      });
-      await waitAtMost(CLOSE_TIMEOUT_MS, flushed, () => {});
+      const flushed = Promise.withResolvers<void>();
+      this.#idle = flushed.resolve;
+      await waitAtMost(CLOSE_TIMEOUT_MS, flushed.promise, () => {});
     }
     this.#endExpiry();
     for (const shipment of this.#open) this.#finish(shipment, new ProduceFault('CLOSED', 'not acknowledged in time'));
-    await waitAtMost(
-      HANGING_MS,
-      this.#wire.close().catch(() => {}),
-      () => {},
-    );
+    const closed = this.#wire.close().catch(() => {});
+    await waitAtMost(HANGING_MS, closed, () => {});
   }
 }
 
@@ -266,11 +249,6 @@ const CONNECT_TIMEOUT_MS = 3_000;
 const NO_LEADER = -1;
 
 type ProduceResponse = ReturnType<typeof produceV9.parseResponse>;
-
-interface KafkaWireOptions extends BrokerTarget {
-  clientId: string;
-  onLogTime?: ((loggedAtMs: number) => void) | undefined;
-}
 
 interface KafkaWire extends Wire {
   /** Requests the log ends of these topics. Rejects unless all leaders return them. */
@@ -291,11 +269,6 @@ function toVerdicts(batches: readonly EncodedBatch[], response: ProduceResponse)
   );
 }
 
-/** The client throws for a response with error codes. */
-function toResponse(fault: Error & { response?: ProduceResponse }): ProduceResponse | undefined {
-  return fault.response?.responses === undefined ? undefined : fault.response;
-}
-
 /** Metadata of the cluster, and connections to its brokers. */
 class Cluster {
   readonly client: Base;
@@ -303,7 +276,7 @@ class Cluster {
   /** By topic and partition. Unchanged when a refresh fails. */
   readonly leaders = new Map<string, number[]>();
 
-  constructor(options: KafkaWireOptions) {
+  constructor(options: ProducerOptions) {
     this.client = new Base({
       clientId: options.clientId,
       bootstrapBrokers: [...options.brokers],
@@ -328,12 +301,10 @@ class Cluster {
   }
 
   async refreshTopic(topic: string) {
-    const metadata = await this.client.metadata({ topics: [topic], forceUpdate: true });
-    this.brokers = metadata.brokers;
-    const found = metadata.topics.get(topic);
-    if (found === undefined) return;
-    const leaders = found.partitions.map(({ leader }) => (metadata.brokers.has(leader) ? leader : NO_LEADER));
-    this.leaders.set(topic, leaders);
+    const { brokers, topics } = await this.client.metadata({ topics: [topic], forceUpdate: true });
+    this.brokers = brokers;
+    const leaders = topics.get(topic)?.partitions.map(({ leader }) => (brokers.has(leader) ? leader : NO_LEADER));
+    if (leaders !== undefined) this.leaders.set(topic, leaders);
   }
 }
 
@@ -370,9 +341,10 @@ async function produceTo(cluster: Cluster, node: number, batches: readonly Encod
   if (batches.some(({ attemptsUntil }) => attemptsUntil <= now)) return retry(false, 'NO_CONNECTION');
   return await new Promise((resolve) => {
     const request = () => toProduceRequest(batches);
-    const settle = (fault: Error | null, response?: ProduceResponse) => {
-      const given = fault === null ? response : toResponse(fault);
-      resolve(given === undefined ? retry(true, 'NO_ANSWER') : toVerdicts(batches, given));
+    const settle = (fault: (Error & { response?: ProduceResponse }) | null, response?: ProduceResponse) => {
+      // The client throws for a response with error codes.
+      const given = fault === null ? response : fault.response;
+      resolve(given?.responses === undefined ? retry(true, 'NO_ANSWER') : toVerdicts(batches, given));
     };
     connection.send(PRODUCE_KEY, PRODUCE_VERSION, request, produceV9.parseResponse, true, true, settle);
   });
@@ -395,7 +367,7 @@ async function probeLeaders(cluster: Cluster, topics: readonly string[]) {
   await Promise.all([...groupByLeader(all)].map(([node, byTopic]) => requestEnds(cluster, node, byTopic)));
 }
 
-function openKafkaWire(options: KafkaWireOptions): KafkaWire {
+function openKafkaWire(options: ProducerOptions): KafkaWire {
   const cluster = new Cluster(options);
   const { onLogTime } = options;
   return {
@@ -423,21 +395,13 @@ const REPLICATION_TIMEOUT_MS = 4_000;
  * TAGS. The bytes of the batches are not copied.
  */
 export function toProduceRequest(batches: readonly EncodedBatch[]): Writer {
-  const topics = new Map<string, EncodedBatch[]>();
-  for (const batch of batches) {
-    const same = topics.get(batch.topic);
-    if (same === undefined) topics.set(batch.topic, [batch]);
-    else same.push(batch);
-  }
+  const topics = [...Map.groupBy(batches, ({ topic }) => topic)];
   const writer = Writer.create().appendString(null).appendInt16(ACKS_ALL).appendInt32(REPLICATION_TIMEOUT_MS);
-  return writer
-    .appendArray([...topics], (w, [topic, partitions]) => {
-      w.appendString(topic).appendArray(partitions, (each, { partition, bytes }) => {
-        each
-          .appendInt32(partition)
-          .appendUnsignedVarInt(bytes.length + 1)
-          .appendFrom(new DynamicBuffer(bytes));
-      });
-    })
-    .appendTaggedFields();
+  writer.appendArray(topics, (w, [topic, partitions]) => {
+    w.appendString(topic).appendArray(partitions, (each, { partition, bytes }) => {
+      each.appendInt32(partition);
+      each.appendUnsignedVarInt(bytes.length + 1).appendFrom(new DynamicBuffer(bytes));
+    });
+  });
+  return writer.appendTaggedFields();
 }

@@ -216,11 +216,27 @@ it.each([DUPLICATE, OUT_OF_ORDER])('code %i for a first attempt proves nothing a
   expectOffsets(outcome);
 });
 
-it('the sender requests a new producer id when the last epoch of the old one ends', async () => {
-  const plan = { sends: [[1], [1]], patience: [1] };
-  const { cluster, acknowledged } = await run(plan, { outcomes: [LOST], firstEpoch: 32_766 });
-  expect(acknowledged).toEqual(['#1#']);
-  expect(cluster.newProducerIds).toHaveLength(2);
+const forgotten: BatchOutcome = { arrives: 'never', answer: OUT_OF_ORDER };
+
+it.each<[string, Plan, SimulationOptions, string[]]>([
+  [
+    'the last epoch of the old one ends',
+    { sends: [[1], [1]], patience: [1] },
+    { outcomes: [LOST], firstEpoch: 32_766 },
+    ['#0#'],
+  ],
+  ['the broker has forgotten the old one', { sends: [[2], [2], [2]] }, { outcomes: [FINE, FINE, forgotten] }, []],
+  [
+    'the broker refuses the old one for a batch that may be stored',
+    { sends: [[1], [1]] },
+    { outcomes: [LOST, forgotten], partitions: 1 },
+    ['#0#'],
+  ],
+])('the sender requests a new producer id when %s', async (_, plan, options, failed) => {
+  const outcome = await run(plan, options);
+  expect(outcome.failed).toEqual(failed);
+  expectExact(outcome);
+  expect(outcome.cluster.newProducerIds).toHaveLength(2);
 });
 
 it('the sender keeps epoch and producer id while no batch in flight was abandoned', async () => {
@@ -286,23 +302,6 @@ it('the sender returns the offsets of single records in one batch, also when it 
   expect(outcome.cluster.log.get(0)!.length).toBeGreaterThan(1);
   expect(outcome.offsets.size).toBe(8);
   expectOffsets(outcome);
-});
-
-it('the sender continues with a new producer id when the broker has forgotten the old one', async () => {
-  const { acknowledged, stored, cluster } = await run(
-    { sends: [[2], [2], [2]] },
-    { outcomes: [FINE, FINE, { arrives: 'never', answer: OUT_OF_ORDER }] },
-  );
-  expect(acknowledged).toHaveLength(6);
-  expect(stored.flat()).toHaveLength(6);
-  expect(cluster.newProducerIds).toHaveLength(2);
-});
-
-it('the sender requests a new producer id when the broker refuses the old one for a batch that may be stored', async () => {
-  const refused: BatchOutcome = { arrives: 'never', answer: OUT_OF_ORDER };
-  const outcome = await run({ sends: [[1], [1]] }, { outcomes: [LOST, refused], partitions: 1 });
-  expect(outcome).toMatchObject({ failed: ['#0#'], acknowledged: ['#1#'] });
-  expect(outcome.cluster.newProducerIds).toHaveLength(2);
 });
 
 it('the sender splits a batch that is too large, and fails only a record that is too large', async () => {

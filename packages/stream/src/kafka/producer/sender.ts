@@ -125,12 +125,11 @@ export class Sender {
     const size = batches.reduce((sum, { bytesMax }) => sum + bytesMax, 0);
     // One buffer is enough: there is one send at a time, and the client copies a request before it writes it.
     if (this.#arena.length < size) this.#arena = Buffer.allocUnsafeSlow(Math.max(size, this.#arena.length * 2));
-    let at = 0;
+    let end = 0;
     return batches.map((batch) => {
-      const end = encodeBatch(this.#arena, at, batch.records);
-      const bytes = this.#arena.subarray(at, end);
-      at = end;
-      return createFlight(batch, bytes);
+      const start = end;
+      end = encodeBatch(this.#arena, start, batch.records);
+      return createFlight(batch, this.#arena.subarray(start, end));
     });
   }
 
@@ -180,9 +179,7 @@ export class Sender {
         flight.sequence = this.#sequences.get(name) ?? 0;
         stampBatch(flight.bytes, { ...this.#identity!, sequence: flight.sequence });
       }
-      const sent = byNode.get(leader);
-      if (sent === undefined) byNode.set(leader, [flight]);
-      else sent.push(flight);
+      byNode.set(leader, [...(byNode.get(leader) ?? []), flight]);
     }
     return byNode;
   }
@@ -218,9 +215,7 @@ export class Sender {
   }
 }
 
-function nameOf({ topic, partition }: Batch): string {
-  return `${topic}/${partition}`;
-}
+const nameOf = ({ topic, partition }: Batch) => `${topic}/${partition}`;
 
 /** A batch is stored from its base offset on, in the order of its owners. */
 function reportOffsets({ partition, owners }: Batch, base: BatchBase): void {
