@@ -37,7 +37,7 @@ it('the documents of an interface lead to each article from every page and list,
 
 it('the documents of an interface say of a code what the source says, with the status and the words of the envelope', () => {
   const page = textOf('/docs/errors/RESOURCE_NOT_FOUND');
-  expect(page).toContain('<strong class="status">404</strong> There is nothing here.');
+  expect(page).toContain('<strong class="status">404</strong> The resource does not exist.');
   expect(page).toContain('No such shelf stands in this house.');
   expect(page).toContain('Ask at the <code>desk</code>.');
   expect(textOf('/llms.txt')).toContain('(404): No such shelf stands in this house. Ask at the `desk`.');

@@ -56,7 +56,7 @@ it('readiness and a metric report a full Redis and how to mend it, while ingest 
       version: VERSION,
       notReady: [],
       degraded: ['consentsAndErasures'],
-      reasons: { Redis: 'Redis takes no writes (OOM): it is full: raise its maxmemory, or make room in it' },
+      reasons: { Redis: 'Redis takes no writes (OOM): it is full: raise its maxmemory, or delete data' },
     },
   });
   expect(await takesWrites()).toBe('0');

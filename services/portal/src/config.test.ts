@@ -60,7 +60,7 @@ describe('the settings of OpenID Connect', () => {
     { OPENID_ALSO_AT: 'https://a.example; script-src *' },
   ])('the settings are refused without https addresses: %j', (own) => {
     expect(() => read({ ...provider, ...own })).toThrow(
-      new RegExp(`^these settings are missing or wrong:\n  ${Object.keys(own)[0]}: expected`),
+      new RegExp(`^These settings are missing or wrong:\n  ${Object.keys(own)[0]}: expected`),
     );
     expect(() => read({ ...provider, ...own })).not.toThrow('the secret');
   });

@@ -8,7 +8,7 @@ import { arbitraryRecord } from './test/arbitrary-record.ts';
 import { readEventRow } from './test/read-row.ts';
 import { RowTranscoder } from './transcoder.ts';
 
-it('a row without its anonymous id keeps all other values, and the rows before it are unchanged', () => {
+it('a row whose anonymous id is removed keeps all other values, and the rows before it are unchanged', () => {
   const plan = createRowPlan(messageRecordCodec.schema);
   const transcoder = new RowTranscoder();
   const longId = fc.integer({ min: 100, max: 20_000 }).map((length) => 'x'.repeat(length));

@@ -1,35 +1,36 @@
 import { expect, it } from 'vitest';
 import { batchCalls } from './open-log-reader.ts';
 
-it('asks once for all names of the same turn, and each caller gets the answer to its own', async () => {
-  const asked: (readonly string[])[] = [];
+it('calls of the same turn share one request, and each gets its own result or none', async () => {
+  const requests: (readonly string[])[] = [];
   const lengthOf = batchCalls(async (names) => {
-    asked.push(names);
-    return new Map(names.map((name) => [name, name.length]));
+    requests.push(names);
+    return new Map(names.filter((name) => name !== 'absent').map((name) => [name, name.length]));
   });
-  expect(await Promise.all([lengthOf('a'), lengthOf('bb'), lengthOf('a')])).toEqual([1, 2, 1]);
-  expect(asked).toEqual([['a', 'bb']]);
+  const results = await Promise.all(['a', 'bb', 'a', 'absent'].map(lengthOf));
+  expect(results).toEqual([1, 2, 1, undefined]);
+  expect(requests).toEqual([['a', 'bb', 'absent']]);
 });
 
-it('never answers with what was asked before the call', async () => {
+it('a call never gets a result that was requested before it', async () => {
   let version = 0;
-  const asking = Promise.withResolvers<void>();
-  const answer = Promise.withResolvers<void>();
+  const requested = Promise.withResolvers<void>();
+  const response = Promise.withResolvers<void>();
   const versionOf = batchCalls(async (names) => {
     const now = version;
-    asking.resolve();
-    await answer.promise;
+    requested.resolve();
+    await response.promise;
     return new Map(names.map((name) => [name, now]));
   });
   const early = versionOf('a');
-  await asking.promise;
+  await requested.promise;
   version = 1;
   const late = versionOf('a');
-  answer.resolve();
+  response.resolve();
   expect([await early, await late]).toEqual([0, 1]);
 });
 
-it('fails only for the name that fails', async () => {
+it('a request that fails for one name fails only its call', async () => {
   const lengthOf = batchCalls(async (names) => {
     if (names.includes('bad')) throw new Error('no leader');
     return new Map(names.map((name) => [name, name.length]));
@@ -37,8 +38,4 @@ it('fails only for the name that fails', async () => {
   const [good, bad] = await Promise.allSettled([lengthOf('a'), lengthOf('bad')]);
   expect(good).toEqual({ status: 'fulfilled', value: 1 });
   expect(bad).toMatchObject({ status: 'rejected', reason: { message: 'no leader' } });
-});
-
-it('has no answer for a name that is not in the answer', async () => {
-  expect(await batchCalls(async () => new Map<string, number>())('a')).toBeUndefined();
 });
