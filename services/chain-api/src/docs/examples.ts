@@ -128,7 +128,7 @@ export function createNowhereExamples(settings: DocsSettings): Example[] {
       name: 'unknown-path',
       title: 'A path that is none',
       request: get(`/v1/chains/${firstOf(settings).name}/history`),
-      answer: envelope(settings, 'RESOURCE_NOT_FOUND', { message: 'There is no such path, or not with this method.' }),
+      answer: envelope(settings, 'RESOURCE_NOT_FOUND', { message: 'No operation has this path and method.' }),
     },
   ];
 }
