@@ -1,5 +1,4 @@
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
-import { createMemoryStore } from './index.ts';
 import { createClient, holdTime, pass } from './test/client.ts';
 import { createService, RETRY_AFTER_S, type Reply } from './test/service.ts';
 
@@ -196,18 +195,4 @@ it('close is not undone by what else is called', async () => {
   await pass(10 * MINUTE_MS);
   expect(service.requests.length).toBe(2);
   expect(service.stored.size).toBe(0);
-});
-
-it('close leaves what it could not send to the next client of the store, with the same ids and times', async () => {
-  const store = createMemoryStore();
-  const service = createService('unreachable', 'answer lost');
-  const { client } = createClient(service, { store });
-  const ids = [client.track('one'), client.track('two')];
-  expect(await client.flush()).toBe(2);
-  expect(await client.close()).toBe(2);
-  await pass(MINUTE_MS);
-  const next = createClient(service, { store });
-  expect(await next.client.flush()).toBe(0);
-  expect(service.requests.map(({ messages }) => idsOf(messages))).toEqual([ids, ids, ids]);
-  expect([...service.stored.values()].map((texts) => texts.size)).toEqual([1, 1]);
 });

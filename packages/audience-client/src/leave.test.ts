@@ -1,5 +1,4 @@
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
-import { createMemoryStore } from './index.ts';
 import { createClient, createPage, type FakePage, holdTime, pass } from './test/client.ts';
 import { createService } from './test/service.ts';
 
@@ -98,16 +97,6 @@ it('a page that is hidden reports a rejection once although two requests are ans
   expect(service.requests.map(({ messages }) => messages.length)).toEqual([1, 1]);
   expect(reports.rejected.map(({ messageId }) => messageId)).toEqual([id]);
   expect(reports.dropped).toEqual([]);
-});
-
-it('a page that is hidden leaves its messages to the next page until the service has answered', async () => {
-  const [service, store] = [createService('hangs'), createMemoryStore()];
-  const { client } = createClient(service, { store });
-  const id = client.track('one');
-  page.hide();
-  const next = createClient(service, { store });
-  await next.client.flush();
-  expect([...service.stored.keys()]).toEqual([id]);
 });
 
 it('a page without a network sends nothing, and all of it as soon as the network is back', async () => {

@@ -136,22 +136,6 @@ it('any value given to any method throws nothing, and costs no other message', a
   );
 });
 
-it('texts of the page are never cut in the middle of a character', async () => {
-  const title = fc.string({ unit: fc.constantFrom('a', '😀', 'é', '👩‍🚀'), minLength: 120, maxLength: 300 });
-  await fc.assert(
-    fc.asyncProperty(title, async (pageTitle) => {
-      const service = createService();
-      const { client } = createClient(service, { context: () => ({ pageTitle, userAgent: pageTitle.repeat(5) }) });
-      client.page();
-      await client.flush();
-      const { pageTitle: sent = '', userAgent = '' } = service.requests[0]?.messages[0]?.context ?? {};
-      expect([sent.isWellFormed(), userAgent.isWellFormed()]).toEqual([true, true]);
-      expect(pageTitle.startsWith(sent)).toBe(true);
-      expect(sent.length).toBeGreaterThanOrEqual(Math.min(pageTitle.length, 255));
-    }),
-  );
-});
-
 it('a call without consent is reported once, with what is dropped and how to change that', () => {
   const { client } = createClient(createService(), { consent: undefined });
   for (const name of ['a', 'b', 'c']) client.track(name);

@@ -119,7 +119,6 @@ const CODECS: ReadonlyMap<string, RecordCodec<unknown>> = new Map(
       [TOPICS.mintStates, mintStateCodec],
       [TOPICS.mintTransactions, mintTransactionCodec],
       [TOPICS.chainMetadata, chainMetadataCodec],
-      [TOPICS.indexProgress, indexProgressCodec],
     ] as const
   ).map(([{ schema }, codec]) => [schema ?? '', codec as RecordCodec<unknown>]),
 );

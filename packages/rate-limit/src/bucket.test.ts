@@ -1,8 +1,7 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import type { RatePolicy } from './admit.ts';
-import { limitField, policyField } from './admit.ts';
-import { Bucket } from './bucket.ts';
+import { limitField, policyField, type RatePolicy } from './admit.ts';
+import { Bucket, createLocalLimiter } from './bucket.ts';
 
 /** A plain token bucket, counted exactly in thousandths of a unit. */
 class Model {
@@ -102,4 +101,24 @@ it('the header fields are structured fields: a string with integer parameters', 
       expect(limitField(any, bucket.status())).toMatch(/^"[a-z-]+";r=[0-9]{1,15};t=[0-9]{1,15}$/);
     }),
   );
+});
+
+const consents = { name: 'consents', perSecond: 1, burst: 2 };
+
+it('keeps a bucket for each id', () => {
+  const limiter = createLocalLimiter({ policy: consents, now: () => 0 });
+  limiter.bucket('a').charge(2);
+  expect(limiter.bucket('a').status()).toEqual({ allowed: false, remaining: 0, waitS: 1 });
+  expect(limiter.bucket('b').status().allowed).toBe(true);
+});
+
+it('keeps no more buckets than allowed, and never drops the one in use', () => {
+  const limiter = createLocalLimiter({ policy: consents, entriesMax: 100, now: () => 0 });
+  limiter.bucket('mine').charge(2);
+  for (let address = 0; address < 10_000; address++) {
+    limiter.bucket(`address-${address}`).charge(1);
+    limiter.bucket('mine');
+  }
+  expect(limiter.size).toBe(100);
+  expect(limiter.bucket('mine').status().allowed).toBe(false);
 });
