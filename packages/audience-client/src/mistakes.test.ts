@@ -6,12 +6,12 @@ import { openAudienceClient } from './index.ts';
 import { createClient } from './test/client.ts';
 import { createService } from './test/service.ts';
 
-const said = { error: [] as string[], warn: [] as string[], log: [] as string[] };
+const printed = { error: [] as string[], warn: [] as string[], log: [] as string[] };
 
 beforeEach(() => {
   for (const kind of ['error', 'warn', 'log'] as const) {
-    said[kind] = [];
-    vi.spyOn(console, kind).mockImplementation((...words) => void said[kind].push(words.map(toText).join(' ')));
+    printed[kind] = [];
+    vi.spyOn(console, kind).mockImplementation((...texts) => void printed[kind].push(texts.map(toText).join(' ')));
   }
 });
 afterEach(() => {
@@ -39,12 +39,12 @@ it.each([
   ['fromId and toId are the same.', 'alias', [{ fromId: 'a', toId: ' a ' }]],
   ['toId is missing.', 'alias', [{ fromId: 'a' }]],
 ] as const)(
-  'a call that the service would reject is said at once, is reported and makes no message: %s (%s)',
+  'a call that the service would reject is printed immediately, is reported and makes no message: %s (%s)',
   async (sentence, method, given) => {
     const service = createService();
     const { client, reports } = createClient(service);
     expect((client[method] as (...all: unknown[]) => unknown)(...given)).toBeNull();
-    expect(said.error).toEqual([expect.stringContaining(sentence)]);
+    expect(printed.error).toEqual([expect.stringContaining(sentence)]);
     expect(reports.dropped).toEqual([
       { messageIds: [expect.any(String)], reason: 'invalid', message: expect.stringContaining(sentence) },
     ]);
@@ -58,7 +58,7 @@ it.each([
 
 it('a call that the service would reject is reported without consent too: a developer who tries the client has set none yet', () => {
   createClient(createService(), { consent: undefined }).client.track('');
-  expect(said.error).toEqual([expect.stringContaining('eventName is empty.')]);
+  expect(printed.error).toEqual([expect.stringContaining('eventName is empty.')]);
 });
 
 it('a call that the service would reject is reported exactly when the contract rejects its values, whatever the text', async () => {
@@ -91,7 +91,7 @@ it.each([
   expect(() => openAudienceClient(options as never)).toThrow(new TypeError(`openAudienceClient: ${sentence}`));
 });
 
-it('a call that the service would reject registers nothing that JSON cannot say, so that no later message is lost because of it', async () => {
+it('a call that the service would reject registers nothing that JSON cannot express, so that no later message is lost', async () => {
   const service = createService();
   const { client } = createClient(service);
   client.register({ gold: 3n });
@@ -99,7 +99,7 @@ it('a call that the service would reject registers nothing that JSON cannot say,
   client.track('one');
   expect(await client.flush()).toBe(0);
   expect(service.stored.size).toBe(1);
-  expect(said.error).toEqual([
+  expect(printed.error).toEqual([
     expect.stringContaining('register was dropped: The properties are not serialisable as JSON.'),
     expect.stringContaining('register was dropped: properties must be an object.'),
   ]);
@@ -140,7 +140,7 @@ it('a call without consent is reported once, with what is dropped and how to cha
   const { client } = createClient(createService(), { consent: undefined });
   for (const name of ['a', 'b', 'c']) client.track(name);
   client.identify('u-1');
-  expect(said.warn).toEqual([
+  expect(printed.warn).toEqual([
     "[playline] Consent is 'none': track('a') and every later message is dropped, neither stored nor sent. When the person agrees, call setConsent('anonymous') or setConsent('full').",
   ]);
 });
@@ -148,10 +148,10 @@ it('a call without consent is reported once, with what is dropped and how to cha
 it('a call without consent is reported once for identify and alias when the consent is anonymous', () => {
   const { client } = createClient(createService(), { consent: 'anonymous' });
   client.track('a');
-  expect(said.warn).toEqual([]);
+  expect(printed.warn).toEqual([]);
   client.identify('u-1');
   client.identify('u-1');
-  expect(said.warn).toEqual([
+  expect(printed.warn).toEqual([
     "[playline] Consent is 'anonymous': identify() and every later identify and alias is dropped, neither stored nor sent. When the person agrees, call setConsent('full').",
   ]);
 });
@@ -164,7 +164,7 @@ it('a refusal of the service is shown on the console when the game has no listen
   await client.flush();
   client.track('three');
   await client.flush();
-  expect(said.warn).toEqual([
+  expect(printed.warn).toEqual([
     expect.stringContaining('is longer than 256 characters'),
     expect.stringContaining('No such key.'),
   ]);
@@ -174,7 +174,7 @@ it('a refusal of the service goes to the listener alone when the game has one', 
   const { client } = createClient(createService('unauthorised'));
   client.track('one');
   await client.flush();
-  expect(said).toEqual({ error: [], warn: [], log: [] });
+  expect(printed).toEqual({ error: [], warn: [], log: [] });
 });
 
 it('debug shows what is queued, sent, answered and dropped, and is off by default', async () => {
@@ -189,6 +189,6 @@ it('debug shows what is queued, sent, answered and dropped, and is off by defaul
   const lines = [/track\('one'\) queued: \{/, /sending: \{"messages"/, /answer: .*taken/];
   lines.push(/track\('two'\) queued/, /sending/, /answer: .*refused/, /not stored: .*No such key/);
   lines.push(/track\('three'\) dropped: consent is none/);
-  expect(said.log.length).toBe(lines.length);
-  for (const [at, line] of lines.entries()) expect(said.log[at]).toMatch(line);
+  expect(printed.log.length).toBe(lines.length);
+  for (const [at, line] of lines.entries()) expect(printed.log[at]).toMatch(line);
 });

@@ -62,7 +62,7 @@ it('the tarball of npm pack holds modules, types, scripts, their source maps, RE
     expect(game.files()).toContain(file);
 });
 
-it('the tarball of npm pack has a package.json whose paths all exist, and that asks for no dependency', () => {
+it('the tarball of npm pack has a package.json whose paths all exist, and that has no dependency', () => {
   const manifest = JSON.parse(read('package.json'));
   for (const name of ['dependencies', 'devDependencies', 'publishConfig', 'private'])
     expect(manifest).not.toHaveProperty(name);
@@ -91,7 +91,7 @@ it('the tarball of npm pack has the core and autocapture as separate scripts', (
   expect(read('dist/playline-autocapture.min.js')).not.toContain('/v1/audience/messages');
 });
 
-it('npm pack leaves the folder as it was, also after an earlier pack that was killed', () => {
+it('npm pack leaves the folder unchanged, also after an earlier pack that was killed', () => {
   for (const name of ['package.json', 'README.md'])
     expect(readFileSync(join(game.source, name), 'utf8')).toBe(
       readFileSync(join(CHECKOUT, 'packages', 'audience-client', name), 'utf8'),
@@ -177,7 +177,7 @@ it('the installed package keeps user, registered properties and session over the
   await first.context().close();
 });
 
-/** A page in an empty browser profile. Any fault of it fails the test. */
+/** A page in an empty browser profile. Any fault in the page fails the test. */
 async function openPage(name: string): Promise<Page> {
   const page = await (await browser.newContext()).newPage();
   page.on('pageerror', (error) => {

@@ -40,11 +40,11 @@ it.each([
   ['that is an array', [page(0)], 'JSON object'],
   ['that is null', null, 'JSON object'],
   ['that is text', 'x', 'JSON object'],
-])('a document that is no batch is refused %s, and the details name the limit', (_, document, words) => {
+])('a document that is no batch is refused %s, and the details name the limit', (_, document, texts) => {
   const verdict = validateBatch(document, { window: WINDOW, sources: [] });
   expect(verdict).toMatchObject({
     kind: 'fault',
-    message: expect.stringContaining(words),
+    message: expect.stringContaining(texts),
     details: { field: 'messages', messagesMin: 1, messagesMax: BATCH_MESSAGES_MAX },
   });
 });

@@ -130,7 +130,7 @@ const rows: Row[] = [
     { ...ALIAS, toId: ' a\u00a0', fromType: 'steam', toType: 'email' },
     'toId INVALID_VALUE',
   ],
-  ['alias: case tells ids apart', { ...ALIAS, toId: 'A' }],
+  ['alias: ids that differ in case are different', { ...ALIAS, toId: 'A' }],
   ['equal ids on another type than alias', { ...PAGE, fromId: 'a', toId: 'a' }],
   ['the shape of an id of a type is not checked', { ...IDENTIFY, userId: 'no e-mail', identityType: 'email' }],
   ['message is not an object: null', null, 'message INVALID_FORMAT'],
@@ -147,7 +147,7 @@ const rows: Row[] = [
   ['lone surrogate in an id', { ...PAGE, anonymousId: 'a\ud800' }, 'anonymousId INVALID_FORMAT'],
   ['lone surrogate in other text', { ...TRACK, eventName: 'a\ud800', context: { ...CONTEXT, pageTitle: '\udc00' } }],
   ['lone surrogate in an enumeration', { ...PAGE, surface: '\ud800' }, 'surface INVALID_FORMAT'],
-  ['lone surrogate in properties is not looked at', { ...PAGE, properties: { a: '\ud800' } }],
+  ['lone surrogate in properties is not checked', { ...PAGE, properties: { a: '\ud800' } }],
   [
     'every error of a message is listed',
     { ...TRACK, messageId: 'x', eventName: '', surface: 'tv', context: { library: 'l', locale: 4 } },

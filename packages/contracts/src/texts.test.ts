@@ -19,7 +19,7 @@ it('parseAddress accepts lower case, upper case and a valid EIP-55 checksum, and
   expect(parseAddress(`0x${'0'.repeat(40)}`)).toBe(`0x${'0'.repeat(40)}`);
 });
 
-it('parseAddress refuses a mixed-case address when the case of any letter or any digit is wrong', () => {
+it('parseAddress refuses a mixed-case address when the case or value of any digit is wrong', () => {
   for (const text of CHECKSUMMED)
     for (const [at, digit] of [...text].entries()) {
       if (at < 2) continue;

@@ -138,14 +138,14 @@ it('an envelope 400 answers a request without a host, which HTTP/1.0 alone allow
   expect(await sendRaw(port, 'GET /v1/items/7 HTTP/1.0\r\n\r\n')).toContain('{"id":"7"}');
 });
 
-it('ignores an expectation that nobody can meet, on hot and other paths alike', async () => {
+it('ignores an unknown expectation, on hot and other paths alike', async () => {
   const { port } = await open();
   const rest = 'HTTP/1.1\r\nhost: a\r\nexpect: gifts\r\nconnection: close\r\ncontent-type: application/json\r\n';
   expect(await sendRaw(port, `GET /v1/items/7 ${rest}\r\n`)).toMatch(/^HTTP\/1\.1 200 /);
   expect(await sendRaw(port, `POST /v1/echo ${rest}content-length: 2\r\n\r\n{}`)).toMatch(/^HTTP\/1\.1 200 /);
 });
 
-it('an answer without a body says no length in a 304, where it would be that of the body that was not sent', async () => {
+it('an answer without a body has no length in a 304, where it would be that of the body that was not sent', async () => {
   const answer = await fetch(`${(await open()).url}/v1/same`);
   expect(answer.status).toBe(304);
   expect(answer.headers.get('etag')).toBe('"1"');
@@ -192,7 +192,7 @@ it('CORS has no headers for an unknown path of a service that pages may not call
 const servers: HttpServer[] = [];
 afterEach(() => Promise.all(servers.splice(0).map((server) => server.close())));
 
-/** A server whose routes say what they were called with. */
+/** A server whose routes answer with their parameters. */
 async function openRoutes(hot: boolean): Promise<string> {
   const toRoute = (path: string): Route => ({
     method: 'GET',
@@ -236,7 +236,7 @@ function addressOf(trustedProxies: number, remoteAddress: string | undefined, fo
   return createClientAddress(trustedProxies)(request as unknown as IncomingMessage);
 }
 
-it('the client address is that of the connection when no proxy is trusted, whatever the header says', () => {
+it('the client address is that of the connection when no proxy is trusted, whatever the header has', () => {
   expect(addressOf(0, '192.0.2.9', '198.51.100.1')).toBe('192.0.2.9');
   expect(addressOf(0, '::ffff:192.0.2.9')).toBe('192.0.2.9');
 });
@@ -247,7 +247,7 @@ it('the client address is what the outermost trusted proxy was called from', () 
   expect(addressOf(2, '127.0.0.1', forwarded)).toBe('198.51.100.1');
 });
 
-it('the client address is never a place in the header that a client could move by writing more of it', () => {
+it('the client address is never an entry of the header that a client can choose by sending more entries', () => {
   const ipv4 = fc.ipV4();
   fc.assert(
     fc.property(
@@ -337,53 +337,56 @@ function openLog() {
   };
   const fail = (message: string, traceId = 'a'.repeat(32)) =>
     log({ traceId }, new PublicError('INTERNAL_SERVER_ERROR', { cause: new Error(message) }));
-  return { lines, log, fail, passInterval, told: () => lines.map((line) => JSON.parse(line)) };
+  return { lines, log, fail, passInterval, reported: () => lines.map((line) => JSON.parse(line)) };
 }
 
-it('the log of failed requests tells the first fault of a kind at once, with trace id and stack', () => {
-  const { fail, told } = openLog();
+it('the log of failed requests has the first fault of a kind immediately, with trace id and stack', () => {
+  const { fail, reported } = openLog();
   fail('broker is away');
-  expect(told()).toMatchObject([{ level: 'error', msg: 'request failed', traceId: 'a'.repeat(32) }]);
-  expect(told()[0].error.stack).toContain('app.test.ts');
+  expect(reported()).toMatchObject([{ level: 'error', msg: 'request failed', traceId: 'a'.repeat(32) }]);
+  expect(reported()[0].error.stack).toContain('app.test.ts');
 });
 
-it('the log of failed requests tells a flood of one kind in one line an interval, with the number and the latest trace id', () => {
-  const { fail, told, passInterval } = openLog();
+it('the log of failed requests has a flood of one kind in one line an interval, with the number and the latest trace id', () => {
+  const { fail, reported, passInterval } = openLog();
   for (let turn = 0; turn < 1000; turn++) fail(`not acknowledged within ${turn} ms`, String(turn).padStart(32, '0'));
-  expect(told()).toHaveLength(1);
+  expect(reported()).toHaveLength(1);
   passInterval();
   for (let turn = 0; turn < 5; turn++) fail('not acknowledged within 7 ms');
   passInterval();
   const latest = { traceId: '999'.padStart(32, '0'), latest: 'not acknowledged within 999 ms' };
-  expect(told().slice(1)).toMatchObject([{ msg: 'more requests failed', failures: 999, ...latest }, { failures: 5 }]);
+  expect(reported().slice(1)).toMatchObject([
+    { msg: 'more requests failed', failures: 999, ...latest },
+    { failures: 5 },
+  ]);
 });
 
-it('the log of failed requests tells the next fault at once again when an interval has passed without one', () => {
-  const { fail, told, passInterval } = openLog();
+it('the log of failed requests has the next fault immediately again when an interval has passed without one', () => {
+  const { fail, reported, passInterval } = openLog();
   fail('broker is away');
   passInterval();
   fail('broker is away');
-  expect(told().map(({ msg }) => msg)).toEqual(['request failed', 'request failed']);
+  expect(reported().map(({ msg }) => msg)).toEqual(['request failed', 'request failed']);
 });
 
-it('the log of failed requests tells faults of two kinds apart', () => {
-  const { fail, told } = openLog();
+it('the log of failed requests has faults of two kinds separately', () => {
+  const { fail, reported } = openLog();
   fail('broker is away');
   fail('the key store is away');
-  expect(told()).toHaveLength(2);
+  expect(reported()).toHaveLength(2);
 });
 
-it('the log of failed requests stays small when every fault has words of its own', () => {
-  const { fail, told, passInterval } = openLog();
+it('the log of failed requests stays small when every fault has another text', () => {
+  const { fail, reported, passInterval } = openLog();
   const word = (turn: number) => turn.toString(2).replaceAll('0', 'a').replaceAll('1', 'b');
   for (let turn = 0; turn < 1000; turn++) fail(`no leader of topic ${word(turn)}`);
-  expect(told()).toHaveLength(51);
+  expect(reported()).toHaveLength(51);
   passInterval();
-  expect(told()).toHaveLength(52);
-  expect(told()[51]).toMatchObject({ failures: 949 });
+  expect(reported()).toHaveLength(52);
+  expect(reported()[51]).toMatchObject({ failures: 949 });
 });
 
-it('the log of failed requests shows no key and no password, at once or later', () => {
+it('the log of failed requests shows no key and no password, in first lines or later', () => {
   const { lines, fail, passInterval } = openLog();
   for (let turn = 0; turn < 3; turn++) fail(`redis://:hunter2@store:1 refused ${key}`);
   passInterval();
@@ -392,9 +395,9 @@ it('the log of failed requests shows no key and no password, at once or later', 
   expect(lines.join()).not.toContain(key);
 });
 
-it('the log of failed requests tells of what was thrown without being an error', () => {
-  const { log, told } = openLog();
+it('the log of failed requests has what was thrown without being an error', () => {
+  const { log, reported } = openLog();
   log({ traceId: 'b' }, 'text');
   log({ traceId: 'b' }, undefined);
-  expect(told()).toMatchObject([{ error: 'text' }, { msg: 'request failed' }]);
+  expect(reported()).toMatchObject([{ error: 'text' }, { msg: 'request failed' }]);
 });

@@ -42,7 +42,7 @@ async function readAll(caller: Socket, bytes: number): Promise<void> {
 
 it('an answer counts no answer for a caller that has cut its connection', async () => {
   const { caller, exchange, statuses } = await openWithCaller();
-  // An orderly end would say no more than that it sends nothing else.
+  // An orderly end would only mean that it sends nothing else.
   caller.resetAndDestroy();
   await new Promise((resolve) => exchange.request.socket.once('close', resolve));
   exchange.answer(200, '{}');
@@ -51,14 +51,14 @@ it('an answer counts no answer for a caller that has cut its connection', async 
   expect(exchange.answered).toBe(true);
 });
 
-it('an answer that nobody reads ends its connection after a bound', async () => {
+it('an answer that is not read ends its connection after a bound', async () => {
   const { exchange, statuses } = await openWithCaller(50);
   exchange.answer(200, large);
   await until('the connection is cut', () => exchange.request.socket.destroyed);
   expect(statuses).toEqual([200]);
 });
 
-it('an answer behind one that nobody reads ends with its connection', async () => {
+it('an answer behind one that is not read ends with its connection', async () => {
   const { caller, exchange, inFlight } = await openWithCaller(50);
   caller.write('GET /held HTTP/1.1\r\nhost: a\r\n\r\n');
   await until('both are in flight', () => inFlight.length === 2);

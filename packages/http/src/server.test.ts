@@ -61,7 +61,7 @@ it('ends idle keep-alive connections, used and unused, when it closes', async ()
   // Far below the bound after which a drain cuts whatever is left.
 }, 5000);
 
-it('closes once, however often it is asked to', async () => {
+it('closes once, however often it is called', async () => {
   const { server } = await open();
   await Promise.all([server.close(), server.close()]);
   expect(server.state).toBe('closed');
@@ -85,7 +85,7 @@ it('gives a whole request its own answer, although broken bytes follow it on the
   await server.close();
 });
 
-it('answers a whole request whose caller has ended its half of the connection meanwhile', async () => {
+it('answers a whole request whose caller has ended its half of the connection', async () => {
   const { server, inFlight } = await open();
   const socket = connect({ port: server.port, host: '127.0.0.1', allowHalfOpen: true });
   let text = '';
@@ -108,7 +108,7 @@ it('refuses to start on a port that is taken', async () => {
   await server.close();
 });
 
-it('ends answers without an end when it closes, and has sent what was written of them at once', async () => {
+it('ends answers without an end when it closes, and has sent what was written, without delay', async () => {
   const { server, inFlight } = await open();
   const answered = fetch(`http://127.0.0.1:${server.port}/held`);
   await until('the request is in flight', () => inFlight.length === 1);
@@ -143,7 +143,7 @@ it.each(['before', 'after'])(
   5000,
 );
 
-it('a connection is told once of broken bytes, and left to read its answer, in however many pieces they come', async () => {
+it('broken bytes get one answer, which the caller can still read, in however many pieces they come', async () => {
   const statuses: number[] = [];
   const app = createHttpApp({
     publishableKeyHeader: 'x-service-publishable-key',
@@ -185,12 +185,12 @@ async function openAdmin(
   return `http://127.0.0.1:${server.port}`;
 }
 
-it('openAdminServer says it is alive although nothing it needs is ready', async () => {
+it('openAdminServer is alive although nothing is ready', async () => {
   const url = await openAdmin(() => false);
   expect((await fetch(`${url}/livez`)).status).toBe(200);
 });
 
-it('openAdminServer says why a store cannot be used while it is not ready, and nothing of it once it is', async () => {
+it('openAdminServer gives the reason why a store cannot be used while it is not ready, and none once it is', async () => {
   let isReady = false;
   const url = await openAdmin(
     () => ({ broker: isReady }),
@@ -230,7 +230,7 @@ it('openAdminServer stays ready without what it can do without, and names it wit
 });
 
 it('openAdminServer is not ready when the check throws or never answers', async () => {
-  const throwing = await openAdmin(() => Promise.reject(new Error('internal words')));
+  const throwing = await openAdmin(() => Promise.reject(new Error('internal text')));
   const answer = await fetch(`${throwing}/readyz`);
   expect([answer.status, await answer.json()]).toEqual([
     503,
@@ -247,7 +247,7 @@ it('openAdminServer names the check that never answers, and the one that throws,
     store: () => new Promise(() => {}),
     broker: async () => true,
     keys: () => {
-      throw new Error('internal words');
+      throw new Error('internal text');
     },
     schemas: async () => false,
   });

@@ -42,12 +42,12 @@ it('a bucket has the same balance as a plain token bucket at each moment, also b
       for (const { waitMs, units, obeys } of run) {
         now += waitMs;
         model.pass(waitMs);
-        const standing = bucket.status();
-        expect(standing.remaining).toBe(model.units);
-        expect(standing.allowed).toBe(model.units >= 1);
-        if (standing.allowed) expect(standing.waitS).toBe(model.secondsUntil(policy.burst * 1000));
-        else expect(standing.waitS).toBe(Math.max(1, model.secondsUntil(1000)));
-        if (obeys && !standing.allowed) continue;
+        const status = bucket.status();
+        expect(status.remaining).toBe(model.units);
+        expect(status.allowed).toBe(model.units >= 1);
+        if (status.allowed) expect(status.waitS).toBe(model.secondsUntil(policy.burst * 1000));
+        else expect(status.waitS).toBe(Math.max(1, model.secondsUntil(1000)));
+        if (obeys && !status.allowed) continue;
         bucket.charge(units);
         model.thousandths -= units * 1000;
       }
@@ -64,7 +64,7 @@ it('a bucket takes back what it gave, and never more than its burst', () => {
   expect(bucket.status().remaining).toBe(5);
 });
 
-it('a bucket refuses a charge that is not a number, and stays as it was', () => {
+it('a bucket refuses a charge that is not a number, and stays unchanged', () => {
   const bucket = new Bucket({ name: 'a', perSecond: 1, burst: 5 }, () => 1000);
   for (const units of [Number.NaN, Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY])
     expect(() => bucket.charge(units)).toThrow(RangeError);
@@ -78,14 +78,14 @@ it('the header fields name quota and window of the policy, in whole seconds', ()
   expect(policyField({ ...policy, perSecond: 3000 })).toBe('"messages";q=10000;w=4');
 });
 
-it('the header fields say what is left and when all of it is back', () => {
+it('the header fields have what is left and when all is back', () => {
   const bucket = new Bucket(policy, () => 0);
   expect(limitField(policy, bucket.status())).toBe('"messages";r=10000;t=0');
   bucket.charge(6000);
   expect(limitField(policy, bucket.status())).toBe('"messages";r=4000;t=2');
 });
 
-it('the header fields never show less than 0, and on a refusal say when one unit is there again', () => {
+it('the header fields never show less than 0, and on a refusal have when one unit is there again', () => {
   const bucket = new Bucket(policy, () => 0);
   bucket.charge(25_000);
   expect(limitField(policy, bucket.status())).toBe('"messages";r=0;t=4');

@@ -100,7 +100,7 @@ it('the count of key use counts reads of consents and erasures, each under its o
   const headers = { [KEY_HEADER]: key };
   expect((await fetch(`${url}${CONSENT}?anonymousId=a`, { headers })).status).toBe(200);
   expect((await fetch(url + CONSENT, { headers })).status).toBe(400);
-  const erased = await fetch(`${url}/v1/audience/data?anonymousId=nobody`, {
+  const erased = await fetch(`${url}/v1/audience/data?anonymousId=a`, {
     method: 'DELETE',
     headers: { 'x-service-api-key': secretKey },
   });
@@ -115,56 +115,56 @@ it('the count of key use counts reads of consents and erasures, each under its o
 
 const exchangeOf = (address: string) => ({ request: { address } }) as unknown as Exchange;
 
-/** Keys and the results of their look-ups; all other keys are unknown. */
+/** Keys and the results of their queries; all other keys are unknown. */
 function setUp() {
   const keys = new Map<string, KeyRecord>([['good', { keyId: 'k' } as KeyRecord]]);
-  const world = { keys, lookUps: 0, away: false };
+  const world = { keys, queries: 0, away: false };
   const limit = createFailedKeyLimit({
     limiter: createLocalLimiter({ policy: { name: 'failed-keys', perSecond: 1, burst: 3 }, now: () => 0 }),
     addressOf: (request) => (request as unknown as { address: string }).address,
     onRefused: () => {},
   });
   const verify = limit.guard(async (key) => {
-    world.lookUps++;
+    world.queries++;
     if (world.away) throw new Error('away');
     return keys.get(key) ?? null;
   });
-  const ask = async (key: string, address = '192.0.2.1') => verify(key, exchangeOf(address));
-  return { world, ask };
+  const query = async (key: string, address = '192.0.2.1') => verify(key, exchangeOf(address));
+  return { world, query };
 }
 
 it('the limit on failed keys is the same for parallel tries as for tries one by one', async () => {
-  const { ask } = setUp();
-  const outcomes = await Promise.allSettled(Array.from({ length: 100 }, (_, place) => ask(`wrong-${place}`)));
+  const { query } = setUp();
+  const outcomes = await Promise.allSettled(Array.from({ length: 100 }, (_, position) => query(`wrong-${position}`)));
   expect(outcomes.filter(({ status }) => status === 'fulfilled')).toHaveLength(3);
 });
 
 it('the limit on failed keys charges nothing for a valid key, however often it is used', async () => {
-  const { ask } = setUp();
-  for (let times = 0; times < 10; times++) expect(await ask('good')).not.toBeNull();
-  for (let times = 0; times < 3; times++) expect(await ask('wrong')).toBeNull();
-  await expect(ask('wrong')).rejects.toThrow('Too many requests');
+  const { query } = setUp();
+  for (let times = 0; times < 10; times++) expect(await query('good')).not.toBeNull();
+  for (let times = 0; times < 3; times++) expect(await query('wrong')).toBeNull();
+  await expect(query('wrong')).rejects.toThrow('Too many requests');
 });
 
-it('the limit on failed keys lets a valid key through from a refused address, known or new, and asks it to wait once it has ended', async () => {
-  const { world, ask } = setUp();
-  await ask('good');
-  for (let times = 0; times < 3; times++) await ask('wrong');
+it('the limit on failed keys lets a valid key through from a refused address, known or new, and requires it to wait once it has ended', async () => {
+  const { world, query } = setUp();
+  await query('good');
+  for (let times = 0; times < 3; times++) await query('wrong');
   world.keys.set('successor', { keyId: 's' } as KeyRecord);
-  expect(await ask('successor')).not.toBeNull();
-  expect(await ask('good')).not.toBeNull();
+  expect(await query('successor')).not.toBeNull();
+  expect(await query('good')).not.toBeNull();
   world.keys.delete('good');
-  await expect(ask('good')).rejects.toMatchObject({ code: 'TOO_MANY_REQUESTS_ERROR', retryAfterS: 1 });
+  await expect(query('good')).rejects.toMatchObject({ code: 'TOO_MANY_REQUESTS_ERROR', retryAfterS: 1 });
 });
 
-it('the limit on failed keys charges nobody while the store is away', async () => {
-  const { world, ask } = setUp();
+it('the limit on failed keys charges no address while the store is away', async () => {
+  const { world, query } = setUp();
   world.away = true;
-  for (let times = 0; times < 10; times++) await expect(ask('any')).rejects.toThrow('away');
+  for (let times = 0; times < 10; times++) await expect(query('any')).rejects.toThrow('away');
 });
 
 it('the limit on failed keys counts each address separately', async () => {
-  const { ask } = setUp();
-  for (let times = 0; times < 3; times++) await ask('wrong');
-  expect(await ask('wrong', '192.0.2.2')).toBeNull();
+  const { query } = setUp();
+  for (let times = 0; times < 3; times++) await query('wrong');
+  expect(await query('wrong', '192.0.2.2')).toBeNull();
 });

@@ -56,7 +56,7 @@ it('keys on two running gateways, with Redis pub/sub cut off ends a revoked key 
   for (const gateway of gateways) expect(await statusOf(gateway, key)).toBe(401);
 });
 
-/** One request for each place where a caller can put text, with `secret` in it. */
+/** One request for each part in which a caller can put text, with `secret` in it. */
 function requestsWith(secret: string, key: string): { path: string; init: RequestInit }[] {
   const json = { 'content-type': 'application/json' };
   const good = { ...json, [KEY_HEADER]: key };

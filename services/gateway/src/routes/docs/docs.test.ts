@@ -86,7 +86,7 @@ it('a 200 of the documentation renews the examples before their events are too o
 });
 
 it.each(['/docs/errors/NO_SUCH_CODE', '/docs/no//such/', '/docs/%2e%2e%2fapp.ts', '/docs/style.css/x', '/docs//'])(
-  'a 404 of the documentation answers %s with a page that leads on, as safe as the others and kept by nobody',
+  'a 404 of the documentation answers %s with a page that has links, as safe as the others and not cached',
   async (path) => {
     const { url } = await openGateway();
     const [answer, head] = [await fetch(url + path), await fetch(url + path, { method: 'HEAD' })];

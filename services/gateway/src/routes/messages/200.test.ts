@@ -32,7 +32,7 @@ it('a 200 to a batch carries its trace into the records and the answer', async (
   expect(sentMessages(gateway.producer).map((sent) => sent.traceId)).toEqual([traceId, traceId]);
 });
 
-it('a 200 to a batch gives the messages of one identity one record key, and messages of nobody none', async () => {
+it('a 200 to a batch gives the messages of one identity one record key, and messages without an identity none', async () => {
   const { post, producer } = await openGateway();
   await post({
     messages: [message(), message(), message({ anonymousId: 'visitor-2' }), message({ anonymousId: null })],
@@ -126,7 +126,7 @@ it.each([
     `{"messages":[{},{"properties":{"fps":NaN}},{}]}`,
     { offset: 37, messageIndex: 1, found: 'NaN' },
   ],
-])('a body that is %s is refused with the place of the fault', async (_name, body, { offset, ...fault }) => {
+])('a body that is %s is refused with the position of the fault', async (_name, body, { offset, ...fault }) => {
   const { post } = await openGateway();
   const answer = await post(body);
   expect(answer.status).toBe(400);

@@ -18,7 +18,7 @@ it.each([
   expect(producer.sent).toEqual([]);
 });
 
-it('a 400 to a batch frees the room of every body that it refuses', async () => {
+it('a 400 to a batch frees the capacity of every body that it refuses', async () => {
   const { post, metrics } = await openGateway();
   for (const body of ['', 'no json', Buffer.alloc(LIMIT + 1), '{"messages":[{}]}'])
     expect((await post(body)).status).toBe(400);

@@ -44,13 +44,13 @@ it('a 204 to a consent change answers a change that a later one in the log has o
     environmentId: 'demo-test',
     identityKey: gateway.keyer('demo-test', 'anonymous', 'visitor-1'),
   };
-  const place = { partition: 0, offset: 1_000, loggedAtMs: Date.now() };
+  const position = { partition: 0, offset: 1_000, loggedAtMs: Date.now() };
   await gateway.audience.people.consents.apply({
     environmentId,
     identityKey,
     status: 'none',
     receivedAt: Date.now(),
-    position: place,
+    position: position,
   });
   expect((await putConsent(gateway, wanted())).status).toBe(204);
   expect(await (await getConsent(gateway)).json()).toEqual({ status: 'none' });
@@ -84,7 +84,7 @@ it('a 204 to a consent change takes the longest change with every character esca
   expect(zipped.status).toBe(204);
 });
 
-it('a 204 to a consent change frees the room of the body', async () => {
+it('a 204 to a consent change frees the capacity of the body', async () => {
   const gateway = await openGateway();
   await putConsent(gateway, wanted());
   expect(await gateway.metrics()).toContain('playline_gateway_in_flight_bytes{service="gateway"} 0');

@@ -74,7 +74,7 @@ it.each([
   ['too many bytes', ' '.repeat(16 * 1024 + 1), {}, { limitBytes: 16 * 1024 }],
   ['a bomb', gzipSync(Buffer.alloc(1024 * 1024)), { 'content-encoding': 'gzip' }, { limitBytes: 16 * 1024 }],
 ])(
-  'a 400 of the consent operations answers a PUT of %s, and gives back its room',
+  'a 400 of the consent operations answers a PUT of %s, and frees its capacity',
   async (_name, body, headers, details) => {
     const gateway = await openGateway();
     const answer = await putConsent(gateway, body, headers as Record<string, string>);
