@@ -23,21 +23,21 @@ const toText = (word: unknown) => (typeof word === 'string' ? word : JSON.string
 const LONG = '😀'.repeat(257);
 
 it.each([
-  ['eventName is empty.', 'track', ['']],
-  ['eventName is empty.', 'track', ['   ']],
-  ['eventName is missing.', 'track', [undefined]],
-  ['eventName must be text.', 'track', [3]],
-  ['eventName has 257 characters; 256 at most.', 'track', [LONG]],
-  ['properties must be an object.', 'track', ['a', 'level 3']],
-  ['properties must be an object.', 'page', [['a']]],
-  ['eventName has 257 characters; 256 at most.', 'screen', [LONG]],
-  ['userId is empty.', 'identify', ['']],
-  ['userId has 257 characters; 256 at most.', 'identify', [LONG]],
-  ['userId holds half a character.', 'identify', ['u\ud800']],
-  ['identityType must be one of passport, steam, ', 'identify', ['u', { identityType: 'Steam' }]],
-  ['traits must be an object.', 'identify', ['u', { traits: 'rich' }]],
-  ['fromId and toId are the same.', 'alias', [{ fromId: 'a', toId: ' a ' }]],
-  ['toId is missing.', 'alias', [{ fromId: 'a' }]],
+  ['eventName is required', 'track', ['']],
+  ['eventName is required', 'track', ['   ']],
+  ['eventName is required', 'track', [undefined]],
+  ['eventName is not a string', 'track', [3]],
+  ['eventName is longer than 256 characters', 'track', [LONG]],
+  ['properties is not an object', 'track', ['a', 'level 3']],
+  ['properties is not an object', 'page', [['a']]],
+  ['eventName is longer than 256 characters', 'screen', [LONG]],
+  ['userId is required', 'identify', ['']],
+  ['userId is longer than 256 characters', 'identify', [LONG]],
+  ['userId holds a lone surrogate', 'identify', ['u\ud800']],
+  ['identityType is not one of passport, steam, ', 'identify', ['u', { identityType: 'Steam' }]],
+  ['traits is not an object', 'identify', ['u', { traits: 'rich' }]],
+  ['toId is the same as fromId', 'alias', [{ fromId: 'a', toId: ' a ' }]],
+  ['toId is required', 'alias', [{ fromId: 'a' }]],
 ] as const)(
   'a call that the service would reject is printed immediately, is reported and makes no message: %s (%s)',
   async (sentence, method, given) => {
@@ -58,7 +58,7 @@ it.each([
 
 it('a call that the service would reject is reported without consent too: a developer who tries the client has set none yet', () => {
   createClient(createService(), { consent: undefined }).client.track('');
-  expect(printed.error).toEqual([expect.stringContaining('eventName is empty.')]);
+  expect(printed.error).toEqual([expect.stringContaining('eventName is required')]);
 });
 
 it('a call that the service would reject is reported exactly when the contract rejects its values, whatever the text', async () => {
@@ -81,11 +81,11 @@ it('a call that the service would reject is reported exactly when the contract r
 });
 
 it.each([
-  ['baseUrl must be the address of the service.', { baseUrl: undefined }],
-  ['publishableKey is empty.', { publishableKey: '' }],
-  ['publishableKey is a secret key.', { publishableKey: 'sk_svcapik-1' }],
-  ['deviceId has 257 characters; 256 at most.', { deviceId: LONG }],
-  ['sessionId is empty.', { sessionId: '' }],
+  ['baseUrl is not a string', { baseUrl: undefined }],
+  ['publishableKey is required', { publishableKey: '' }],
+  ['publishableKey is a secret key', { publishableKey: 'sk_svcapik-1' }],
+  ['deviceId is longer than 256 characters', { deviceId: LONG }],
+  ['sessionId is required', { sessionId: '' }],
 ])('a call that the service would reject is refused when a client is opened with it: %s', (sentence, wrong) => {
   const options = { baseUrl: 'https://events.example', publishableKey: 'pk_svcapik-1', ...wrong };
   expect(() => openAudienceClient(options as never)).toThrow(new TypeError(`openAudienceClient: ${sentence}`));
@@ -100,8 +100,8 @@ it('a call that the service would reject registers nothing that JSON cannot expr
   expect(await client.flush()).toBe(0);
   expect(service.stored.size).toBe(1);
   expect(printed.error).toEqual([
-    expect.stringContaining('register was dropped: The properties are not serialisable as JSON.'),
-    expect.stringContaining('register was dropped: properties must be an object.'),
+    expect.stringContaining('register was dropped: properties are not serialisable as JSON'),
+    expect.stringContaining('register was dropped: properties is not an object'),
   ]);
 });
 

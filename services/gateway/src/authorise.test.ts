@@ -35,7 +35,7 @@ it.each(CALLS)(
   async (method, path, body, status, code) => {
     const gateway = await openGateway();
     const { finish, answer } = begin(gateway, method, path, body);
-    await until('the body is arriving', async () => /bytes_in_flight\S+ [1-9]/.test(await gateway.metrics()));
+    await until('the body is arriving', async () => /in_flight_bytes\S+ [1-9]/.test(await gateway.metrics()));
     await revokeKey({ store: gateway.store }, OWNER);
     await until('the key has ended', async () => (await gateway.post({ messages: [message()] })).status === 401);
     gateway.producer.sent.length = 0;
@@ -52,7 +52,7 @@ it.each(CALLS)(
   async (method, path, body) => {
     const gateway = await openGateway();
     const { finish, answer } = begin(gateway, method, path, body);
-    await until('the body is arriving', async () => /bytes_in_flight\S+ [1-9]/.test(await gateway.metrics()));
+    await until('the body is arriving', async () => /in_flight_bytes\S+ [1-9]/.test(await gateway.metrics()));
     finish();
     expect((await answer).status).toBeLessThan(300);
     expect(gateway.producer.sent).toHaveLength(1);
