@@ -1,34 +1,10 @@
 import { gzipSync } from 'node:zlib';
-import { createKeyText } from '@playline/access-keys';
+import { until } from '@playline/testkit';
 import { expect, it } from 'vitest';
 import { CONSENT, getConsent, putConsent, wanted } from '../../test/audience-calls.ts';
-import { expectEnvelope, KEY_HEADER, openGateway } from '../../test/open-gateway.ts';
+import { expectEnvelope, openGateway } from '../../test/open-gateway.ts';
 
-const owner = { projectId: 'p', environmentId: 'demo-test', environment: 'production', kind: 'publishable' } as const;
 const LONG_ID = 'x'.repeat(257);
-
-it('a 400 of the consent operations answers a missing key on both operations and names the header', async () => {
-  const { url } = await openGateway();
-  for (const call of [
-    fetch(`${url}${CONSENT}?anonymousId=a`),
-    fetch(url + CONSENT, { method: 'PUT', headers: { 'content-type': 'application/json' }, body: '{}' }),
-  ]) {
-    const answer = await call;
-    expect(answer.status).toBe(400);
-    await expectEnvelope(answer, 'VALIDATION_ERROR', { header: KEY_HEADER });
-  }
-});
-
-it('a 400 of the consent operations answers a malformed, unknown or secret key on both operations, never 401, and names the header', async () => {
-  const gateway = await openGateway();
-  const unknown = createKeyText('svcapik', owner);
-  for (const key of ['nonsense', unknown, gateway.secretKey])
-    for (const answer of [await getConsent({ ...gateway, key }), await putConsent({ ...gateway, key }, wanted())]) {
-      expect(answer.status).toBe(400);
-      await expectEnvelope(answer, 'VALIDATION_ERROR', { header: KEY_HEADER });
-    }
-  expect(gateway.producer.sent).toEqual([]);
-});
 
 it.each([
   ['no anonymousId', ''],
@@ -98,7 +74,7 @@ it.each([
   ['too many bytes', ' '.repeat(16 * 1024 + 1), {}, { limitBytes: 16 * 1024 }],
   ['a bomb', gzipSync(Buffer.alloc(1024 * 1024)), { 'content-encoding': 'gzip' }, { limitBytes: 16 * 1024 }],
 ])(
-  'a 400 of the consent operations answers a PUT of %s, and gives back its room',
+  'a 400 of the consent operations answers a PUT of %s, and frees its capacity',
   async (_name, body, headers, details) => {
     const gateway = await openGateway();
     const answer = await putConsent(gateway, body, headers as Record<string, string>);
@@ -107,3 +83,23 @@ it.each([
     expect(await gateway.metrics()).toContain('playline_gateway_in_flight_bytes{service="gateway"} 0');
   },
 );
+
+it.each(['POST', 'DELETE', 'PATCH'])('a 404 at the consent path answers %s', async (method) => {
+  const { url } = await openGateway();
+  const answer = await fetch(url + CONSENT, { method });
+  expect(answer.status).toBe(404);
+  await expectEnvelope(answer, 'RESOURCE_NOT_FOUND');
+});
+
+it('a 429 of the consent operations answers with Retry-After, before the body is read, while the bytes in flight are at their bound', async () => {
+  const gateway = await openGateway({ BYTES_IN_FLIGHT_MAX: 100 });
+  gateway.producer.mode = 'hold';
+  const first = putConsent(gateway, wanted());
+  await until('the change is sent', () => gateway.producer.sent.length === 1);
+  const answer = await putConsent(gateway, wanted());
+  expect(answer.status).toBe(429);
+  expect(answer.headers.get('retry-after')).toBe('1');
+  await expectEnvelope(answer, 'TOO_MANY_REQUESTS_ERROR');
+  gateway.producer.sent[0]!.done(null);
+  expect((await first).status).toBe(204);
+});
