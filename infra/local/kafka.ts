@@ -107,9 +107,8 @@ function clusterSettingsOf({ id, clusterSize }: KafkaMember): Record<string, str
 
 const MEMBER_HEAP = ['-Xms160m', '-Xmx160m'];
 
-function jvmFlagsOf({ clusterSize }: KafkaMember): string[] {
-  return clusterSize === 1 ? JVM_FLAGS : [...MEMBER_HEAP, ...JVM_FLAGS.filter((flag) => !/^-Xm[sx]/.test(flag))];
-}
+const jvmFlagsOf = ({ clusterSize }: KafkaMember): string[] =>
+  clusterSize === 1 ? JVM_FLAGS : [...MEMBER_HEAP, ...JVM_FLAGS.filter((flag) => !/^-Xm[sx]/.test(flag))];
 
 /** Reduce the work of a broker at rest. */
 const REST_SETTINGS: Record<string, number> = {

@@ -4,7 +4,7 @@ import { createTurns } from './turns.ts';
 
 const limits = { concurrentMax: 2, waitingMax: 3, full: 'Come later.', retryAfterS: 4 };
 
-/** Work that ends when the test says so. */
+/** Work that the test ends. */
 function createWork() {
   const begun: number[] = [];
   const ends = new Map<number, () => void>();
@@ -23,11 +23,11 @@ function createWork() {
   return { begun, ends, most, run };
 }
 
-/** Waits until the promises of ended work have passed on its place. */
+/** Waits for the promises of ended work. */
 const settled = () => new Promise<void>((done) => setImmediate(done));
 
 describe('turns', () => {
-  it('run two at a time with three waiting; whoever comes then is told to come again, and nothing of theirs has begun', async () => {
+  it('run two at a time with three waiting, and further callers are refused before their work starts', async () => {
     const inTurn = createTurns(limits);
     const { begun, ends, run } = createWork();
     const all = [0, 1, 3, 4, 6].map((number) => inTurn(run(number)));
@@ -41,7 +41,7 @@ describe('turns', () => {
     expect(begun).toEqual([0, 1, 3, 4, 6]);
   });
 
-  it('keep their bound and their order, whatever comes and ends when, and are free at the end', async () => {
+  it('keep their limit and order in any sequence, and are free at the end', async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.array(fc.oneof(fc.constant('come'), fc.nat({ max: 4 })), { maxLength: 60 }),

@@ -70,7 +70,7 @@ describe('the link of the first administrator', () => {
     const submit = (login: string) =>
       again.browser().submit(`/first-sign-in?code=${code}`, 'accept', { ...filled, login });
     const { status, text } = await submit('Ada');
-    expect([status, text.includes('Somebody signs in with this already')]).toEqual([409, true]);
+    expect([status, text.includes('This login is taken')]).toEqual([409, true]);
     expect((await submit('root')).status).toBe(303);
     expect((await submit('eve').catch(() => null))?.status ?? 404).toBe(404);
     await again.close();
