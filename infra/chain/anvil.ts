@@ -23,16 +23,10 @@ export function anvilProgram(): string {
   throw new Error(`${name} is not installed: npm left the chain's program out, or has none for this machine. ${FIX}`);
 }
 
-export interface AnvilProblem {
-  /** Without a full stop, as `fix`. */
-  readonly what: string;
-  readonly fix: string;
-}
-
 const VERSION_MAX_MS = 20_000;
 
-/** @param program default: npm's. @returns null when it runs */
-export function findAnvilProblem(program?: string): AnvilProblem | null {
+/** @param program default: npm's. @returns null when it runs; else two texts without a full stop */
+export function findAnvilProblem(program?: string): { readonly what: string; readonly fix: string } | null {
   try {
     const { status, error } = spawnSync(program ?? anvilProgram(), ['--version'], {
       stdio: 'ignore',

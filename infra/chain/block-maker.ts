@@ -194,17 +194,12 @@ interface ChainListener {
 const RECONNECT_MS = 250;
 const SUBSCRIPTIONS = ['newHeads', 'newPendingTransactions'];
 
-interface Notification {
-  readonly method?: string;
-  readonly params?: { readonly result?: unknown };
-}
-
 function openChainEvents(rpc: string, listener: ChainListener): ChainEvents {
   let socket: WebSocket;
   let timer: NodeJS.Timeout | undefined;
   let [isOpen, isClosed] = [false, false];
   const handle = (text: string) => {
-    const { method, params } = JSON.parse(text) as Notification;
+    const { method, params } = JSON.parse(text) as { method?: string; params?: { result?: unknown } };
     if (method !== 'eth_subscription') return;
     // Transactions are hashes, blocks are objects.
     if (typeof params?.result === 'string') listener.onTransaction();

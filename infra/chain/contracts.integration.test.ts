@@ -183,21 +183,8 @@ describe('ERC-1155 tokens', () => {
   });
 });
 
-describe('contracts for tests of an indexer', () => {
-  it('can report many tokens in one event', async () => {
-    const address = await chain.deploy('consecutive-erc721', [ada, 1_000n]);
-    const logs = await chain.client.getLogs({ address, fromBlock: 0n });
-    const abi = CONTRACT_ABIS['consecutive-erc721'];
-    const [event, ...others] = parseEventLogs({ abi, logs });
-    expect(others).toEqual([]);
-    expect(event).toMatchObject({
-      eventName: 'ConsecutiveTransfer',
-      args: { fromTokenId: 0n, toTokenId: 999n, toAddress: ada },
-    });
-    expect(await chain.client.readContract({ address, abi, functionName: 'ownerOf', args: [999n] })).toBe(ada);
-  });
-
-  it('emit any logs, also many of them, and none when they revert', async () => {
+describe('the log emitter', () => {
+  it('emits any logs, also many of them, and none when it reverts', async () => {
     const address = await chain.deploy('log-emitter');
     const abi = CONTRACT_ABIS['log-emitter'];
     const topics = [1n, 2n, 3n, 4n].map((each) => toHex(each, { size: 32 }));
@@ -210,13 +197,5 @@ describe('contracts for tests of an indexer', () => {
     await expect(reverted).rejects.toThrow(/RevertedAsRequested/);
     const five = { topics: [...topics, topics[0]], data: '0x' };
     await expect(call({ address, abi, functionName: 'emitLogs', args: [[five]] })).rejects.toThrow(/TooManyTopics/);
-  });
-
-  it('can have a name of bytes32 and no decimals', async () => {
-    const name = stringToHex('Old Gold', { size: 32 });
-    const address = await chain.deploy('old-erc20', [name, stringToHex('OLD', { size: 32 })]);
-    const abi = CONTRACT_ABIS['old-erc20'];
-    expect(await chain.client.readContract({ address, abi, functionName: 'name' })).toBe(name);
-    await expect(chain.client.readContract({ address, abi: ERC20, functionName: 'decimals' })).rejects.toThrow();
   });
 });

@@ -48,9 +48,7 @@ async function leaksOf(account: string, queries: readonly string[]): Promise<str
 }
 
 describe('a setting of an analyst', () => {
-  it('reveals no row of another environment and no raw id', {
-    timeout: ALL_SETTINGS_MS,
-  }, async () => {
+  it('reveals no row of another environment and no raw id', { timeout: ALL_SETTINGS_MS }, async () => {
     const rows = await engine.runAsOperator(
       'SELECT name, type, value FROM system.settings WHERE NOT is_obsolete FORMAT JSONEachRow',
     );

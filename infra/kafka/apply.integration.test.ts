@@ -181,10 +181,7 @@ describe('applyTopics', () => {
     expect(changed).toEqual([name]);
     const corrected = String(72 * 3_600_000);
     await until('it is corrected', async () => (await readSettings(name))['retention.ms'] === corrected);
-    expect(await readSettings(name)).toMatchObject({
-      'file.delete.delay.ms': '120000',
-      'min.insync.replicas': '3',
-    });
+    expect(await readSettings(name)).toMatchObject({ 'file.delete.delay.ms': '120000', 'min.insync.replicas': '3' });
     expect(notices).toContain(`${name}: min.insync.replicas 3 of 1 replicas: it accepts no records`);
     await setByHand(name, { 'min.insync.replicas': '1' });
   });

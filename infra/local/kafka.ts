@@ -30,16 +30,11 @@ const JVM_FLAGS = [
 const CLUSTER_ID = 'cGxheWxpbmUtbG9jYWwtMQ';
 const PROBE_TOPIC = 'playline.probe';
 
-/** A second listener of the broker, for clients behind a proxy. */
-export interface KafkaFront {
-  port: number;
-  advertisedPort: number;
-}
-
 export interface KafkaPorts {
   kafka: number;
   controller: number;
-  front?: KafkaFront | null;
+  /** A second listener of the broker, for clients behind a proxy. */
+  front?: { port: number; advertisedPort: number } | null;
   /** Listener with TLS and logins; the front listener then has both too. */
   secured?: number | null;
 }

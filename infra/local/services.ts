@@ -162,9 +162,8 @@ export const isStoreSetting = (name: string): boolean => STORE_SETTING.test(name
 export const environmentWithoutStores = (): Record<string, string | undefined> =>
   Object.fromEntries(Object.entries(process.env).filter(([name]) => !isStoreSetting(name)));
 
-function adminAddressOf(name: string, ports: Record<string, number>): string {
-  return `http://127.0.0.1:${ports[`${name}-admin`]}`;
-}
+const adminAddressOf = (name: string, ports: Record<string, number>): string =>
+  `http://127.0.0.1:${ports[`${name}-admin`]}`;
 
 /** Members of the stack file about services. */
 export function addressesOf(

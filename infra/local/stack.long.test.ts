@@ -123,9 +123,7 @@ test('a dead process is restarted even while its record cannot be written, as on
   for (const draft of drafts) rmSync(draft, { recursive: true });
 });
 
-test('a stopped stack starts again with its addresses, secrets and data', {
-  timeout: START_MS,
-}, async () => {
+test('a stopped stack starts again with its addresses, secrets and data', { timeout: START_MS }, async () => {
   const before = stack.file;
   const records = await countRecords();
   await stack.stop();

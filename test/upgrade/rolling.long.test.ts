@@ -66,10 +66,7 @@ beforeAll(async () => {
   world = await openWorld();
   await world.operate(THIS_RELEASE, 'identity', 'init');
   await world.operate(THIS_RELEASE, 'projects', 'create', '--name', world.project, '--id', world.project);
-  keys = {
-    publishable: await createKey(THIS_RELEASE, 'publishable'),
-    secret: await createKey(THIS_RELEASE, 'secret'),
-  };
+  keys = { publishable: await createKey(THIS_RELEASE, 'publishable'), secret: await createKey(THIS_RELEASE, 'secret') };
   const [gateway, linker, writer] = await Promise.all([
     world.start(THIS_RELEASE, 'gateway'),
     world.start(THIS_RELEASE, 'identity-linker'),

@@ -27,20 +27,6 @@ function createWork() {
 const settled = () => new Promise<void>((done) => setImmediate(done));
 
 describe('turns', () => {
-  it('run two at a time with three waiting, and further callers are refused before their work starts', async () => {
-    const inTurn = createTurns(limits);
-    const { begun, ends, run } = createWork();
-    const all = [0, 1, 3, 4, 6].map((number) => inTurn(run(number)));
-    await expect(inTurn(run(7))).rejects.toMatchObject({ code: 'TOO_MANY_REQUESTS_ERROR', retryAfterS: 4 });
-    expect(begun).toEqual([0, 1]);
-    for (const number of [0, 1, 3, 4, 6]) {
-      ends.get(number)?.();
-      await settled();
-    }
-    expect(await Promise.all(all)).toEqual([0, 1, 3, 4, 6]);
-    expect(begun).toEqual([0, 1, 3, 4, 6]);
-  });
-
   it('keep their limit and order in any sequence, and are free at the end', async () => {
     await fc.assert(
       fc.asyncProperty(

@@ -24,10 +24,7 @@ export function activePeople(world: World, params: RecipeParams): Row[] {
   const toPeriod = PERIODS[params.period ?? '']!;
   const owned = occurredIn(world, params).filter(({ person }) => person !== null);
   return groupSorted(owned, ({ message }) => [toPeriod(toDay(message.eventTime))] as const).map(
-    ([[period], facts]) => ({
-      period,
-      people: peopleOf(facts),
-    }),
+    ([[period], facts]) => ({ period, people: peopleOf(facts) }),
   );
 }
 

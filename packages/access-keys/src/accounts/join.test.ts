@@ -45,18 +45,6 @@ describe('an invitation', () => {
     await expect(joinInvitation(world.operator, { text, accountId: ada.id })).rejects.toMatchObject(notGood);
     expect(world.find(ada.id).roles).toEqual([{ projectId: 'p', role: 'analyst' }]);
   });
-
-  it('of an operator or a present owner creates an account', async () => {
-    const world = createWorld();
-    const owner = await world.addMember('eve', 'owner');
-    for (const context of [world.operator, world.as(owner.id)]) {
-      const { text } = await invite(context, to('developer'));
-      const login = `new-${context.actorId ?? 'operator'}`;
-      expect(await acceptInvitation(world.operator, { text, person: personOf(login) })).toMatchObject({
-        state: 'live',
-      });
-    }
-  });
 });
 
 describe('an invitation that an account takes', () => {

@@ -35,13 +35,13 @@ function createCountingPasswords() {
   return { ...fake, seen };
 }
 
-async function setUp(given: Passwords = createCountingPasswords()) {
+async function setUp(given: Passwords = createCountingPasswords(), readAccounts?: () => Promise<never>) {
   const world = createWorld();
   const ada = await world.addMember('ada', 'developer');
   const passwordHash = given === passwords ? kept : `hash of ${PASSWORD}`;
   await setPassword(world.operator, { accountId: ada.id, passwordHash });
   const signIn = createSignIn({
-    accounts: async () => world.latest(),
+    accounts: readAccounts ?? (async () => world.latest()),
     sessions: world.sessions,
     oneTimeTexts: world.oneTimeTexts,
     passwords: given,
@@ -217,16 +217,9 @@ describe('signing in with a password', () => {
   });
 
   it('fails while the accounts are unknown', async () => {
-    const { sessions, oneTimeTexts, store } = createWorld();
-    const signIn = createSignIn({
-      accounts: () => Promise.reject(new Error('the view is not complete')),
-      sessions,
-      oneTimeTexts,
-      passwords: createCountingPasswords(),
-      passkeys: createPasskeys({ name: 'Playline', origin }),
-      noteUse: (use) => notePasskeyUse({ store }, use),
-    });
-    await expect(signIn.byPassword({ ...from, login: 'ada', password: PASSWORD })).rejects.toThrow('not complete');
+    const unknown = () => Promise.reject(new Error('the view is not complete'));
+    const { byPassword } = await setUp(createCountingPasswords(), unknown);
+    await expect(byPassword('ada')).rejects.toThrow('not complete');
   });
 });
 
@@ -278,6 +271,7 @@ describe('signing in with a passkey', () => {
     ];
     for (const wrong of wrongs) expect(await failure(byPasskey(wrong))).toMatchObject({ code: 'UNAUTHORISED_REQUEST' });
   });
+
   it('stores the counter of the device, and refuses a lower one', async () => {
     const { addDevice, byPasskey, requestPasskey, find, ada } = await setUp();
     const device = await addDevice({ counter: 7 });

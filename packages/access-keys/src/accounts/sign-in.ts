@@ -302,10 +302,7 @@ export async function notePasskeyUse(
     if (passkey === undefined) throw forbidden('The passkey was removed.');
     if (counter === 0 && passkey.counter === 0) return null;
     if (counter <= passkey.counter) throw forbidden('The passkey was used elsewhere and may be a copy. Remove it.');
-    return {
-      ...account,
-      passkeys: account.passkeys.map((each) => (each === passkey ? { ...each, counter } : each)),
-    };
+    return { ...account, passkeys: account.passkeys.map((each) => (each === passkey ? { ...each, counter } : each)) };
   });
 }
 

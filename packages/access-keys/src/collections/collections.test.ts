@@ -130,12 +130,7 @@ describe('the check whether a collection no longer belongs to a project', () => 
     const { store } = setUp();
     const copy: { records: readonly CollectionRecord[]; ageMs: number } = { records: [], ageMs: 100 };
     const isUnlinked = createIsUnlinked(copy, () => 10_000);
-    const owned = {
-      ...contract,
-      contractAddress: contractAddress.toLowerCase(),
-      projectId: 'own',
-      requestedAt: 1_000,
-    };
+    const owned = { ...contract, contractAddress: contractAddress.toLowerCase(), projectId: 'own', requestedAt: 1_000 };
     const expectAfter = async (isEnded: boolean) => {
       copy.records = await store.readAll();
       expect(isUnlinked(owned)).toBe(isEnded);

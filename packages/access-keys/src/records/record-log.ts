@@ -55,13 +55,6 @@ export interface LoggedBytes {
   readonly value: Buffer | null;
 }
 
-/** `record` is null for a deleted key, and for an unreadable record that a later one has replaced. */
-export interface DecodedRecord<R> {
-  readonly partition: number;
-  readonly offset: number;
-  readonly record: R | null;
-}
-
 export interface LogPosition {
   /** Without prefix. */
   readonly topic: string;
@@ -87,20 +80,15 @@ export class UnreadableRecord extends Error {
   }
 }
 
-export interface LogDecoderOptions {
-  readonly schemaOf: SchemaSource;
-  /** Without prefix. */
-  readonly topic: string;
-}
-
 /**
  * Decodes a compacted topic. An unreadable record is an error, because it may end a key, unless a later record of its
- * key follows. The generator yields every record in order and throws the `UnreadableRecord` at the end.
+ * key follows. The generator yields every record in order (null for a deleted or replaced one) and throws the
+ * `UnreadableRecord` at the end. @param topic without prefix
  */
 export function createLogDecoder<R>(
   codec: Pick<RecordCodec<R>, 'decoderOf'>,
-  { schemaOf, topic }: LogDecoderOptions,
-): (records: AsyncIterable<LoggedBytes> | Iterable<LoggedBytes>) => AsyncGenerator<DecodedRecord<R>> {
+  { schemaOf, topic }: { readonly schemaOf: SchemaSource; readonly topic: string },
+): (records: AsyncIterable<LoggedBytes> | Iterable<LoggedBytes>) => AsyncGenerator<ReceivedRecord<R | null>> {
   const readValue = createRecordReader({ schemaOf, createReader: codec.decoderOf });
   return async function* decode(records) {
     const unreadable = new Map<string, UnreadableRecord>();

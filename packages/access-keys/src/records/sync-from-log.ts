@@ -60,15 +60,14 @@ async function findMissing<R extends Change>({ view, log }: RecordPair<R>): Prom
   return { run, ranges: behind.map(({ range }) => range), moves: behind.map(({ move }) => move) };
 }
 
-export interface RecordRebuild<R> {
-  /** The last record of each id. */
-  readonly records: readonly R[];
-  /** Number of records that the log does not have. */
-  readonly removed: number;
-}
-
-/** Makes the view equal to the log. Safe at any time. @throws LogLost, without effect, when the log is empty and the view is not */
-export function rebuildRecords<R extends Change>({ view, log }: RecordPair<R>): Promise<RecordRebuild<R>> {
+/**
+ * Makes the view equal to the log. Safe at any time. @returns the last record of each id, and how many the log lacked
+ * @throws LogLost, without effect, when the log is empty and the view is not
+ */
+export function rebuildRecords<R extends Change>({
+  view,
+  log,
+}: RecordPair<R>): Promise<{ readonly records: readonly R[]; readonly removed: number }> {
   const { kind } = view;
   return view.exclusive(async () => {
     const { run } = await view.status();

@@ -81,10 +81,6 @@ end
 redis.call('SET', KEYS[1], ends .. ' ' .. (tonumber(count) + 1), 'KEEPTTL')
 return tonumber(count) + 1`;
 
-export interface RedisSessionsOptions extends RedisAccessOptions {
-  readonly wallClockMs?: () => number;
-}
-
 interface RedisLocation {
   readonly redis: Redis;
   readonly namespace: string;
@@ -92,7 +88,9 @@ interface RedisLocation {
 }
 
 /** What Redis loses has ended. Waits a second for Redis, then opens without it, and every call throws. */
-export async function openRedisSessions(options: RedisSessionsOptions): Promise<SessionStores> {
+export async function openRedisSessions(
+  options: RedisAccessOptions & { readonly wallClockMs?: () => number },
+): Promise<SessionStores> {
   const { redis, ready, close } = await openConnection(options);
   const location = { redis, namespace: options.namespace ?? '', wallClockMs: options.wallClockMs ?? Date.now };
   return { sessions: createSessions(location), oneTimeTexts: createTexts(location), ready, close };

@@ -46,21 +46,4 @@ describe('the counter of uses', () => {
     counter.used({ keyId: 'k-999', environmentId: 'demo' }, 1, 0);
     expect(counter.take().keys.map(({ keyId }) => keyId)).toEqual(['k-999']);
   });
-
-  it('reads the key once per request', () => {
-    const counter = createUsageCounter();
-    let reads = 0;
-    const counted = {
-      environmentId: 'demo',
-      get keyId() {
-        reads++;
-        return 'k';
-      },
-    };
-    counter.used(key, 1, 0);
-    for (let index = 0; index < 5; index++) counter.used(counted, 1, 0);
-    for (let index = 0; index < 5; index++) counter.refused(counted, { reason: 'VALIDATION_ERROR', traceId: 't' });
-    expect(reads).toBe(10);
-    expect(counter.take().keys).toMatchObject([{ uses: 11, refusals: 5 }]);
-  });
 });

@@ -57,12 +57,7 @@ describe.each([
     await usage.add({ minuteAt: START, keys: [first, countsOf('other')], environments: [] });
     await usage.add({ minuteAt: START, keys: [second], environments: [] });
     const found = await usage.readKeys(['k', 'unknown']);
-    expect(found.get('k')).toEqual({
-      usesOfHour: 8,
-      refusalsOfHour: 3,
-      lastUsedAt: START + 9,
-      lastRefusal: late,
-    });
+    expect(found.get('k')).toEqual({ usesOfHour: 8, refusalsOfHour: 3, lastUsedAt: START + 9, lastRefusal: late });
     expect(found.get('unknown')).toEqual(NO_USE);
   });
 
