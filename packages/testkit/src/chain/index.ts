@@ -96,7 +96,7 @@ class OwnChain implements TestChain {
     this.folder = mkdtempSync(join(tmpdir(), 'playline-chain-'));
     const { mining, epochBlocks } = options;
     const statePath = join(this.folder, 'state.json');
-    this.node = { port, statePath, epochBlocks, mining: mining === 'each' ? 'each' : 'asked' };
+    this.node = { port, statePath, epochBlocks, autoMine: mining === 'each' };
     this.rpc = `http://127.0.0.1:${port}`;
     this.client = createChainClient(this.rpc);
   }
