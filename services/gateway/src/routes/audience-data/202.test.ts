@@ -162,7 +162,7 @@ describe('202', () => {
     const guards = { ...people.guards, confirm };
     const gateway = await openGateway({ audience: { people: { ...people, guards } } });
     expect((await erase(gateway)).status).toBe(202);
-    expect(gateway.logLines.join()).toContain('could not be confirmed');
+    expect(gateway.logLines.join()).toContain('hold not confirmed');
   });
 
   it('carries no CORS header, like every answer of the operation', async () => {
