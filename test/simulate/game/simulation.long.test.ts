@@ -114,7 +114,7 @@ async function openStandIn(faults: Faults) {
   const answer = (request: IncomingMessage, response: ServerResponse, body: Buffer) => {
     const requests = spoiler.request();
     const verdict = judge(request, body);
-    if (verdict.kind !== 'judged') return respond(response, verdict.status, envelope(verdict.code));
+    if (verdict.kind !== 'validated') return respond(response, verdict.status, envelope(verdict.code));
     const isHalf = faults.halfStored === true && requests % 3 === 0;
     const half = verdict.accepted.slice(0, isHalf ? verdict.accepted.length / 2 : undefined);
     for (const accepted of half) store(accepted);
@@ -137,7 +137,7 @@ async function openStandIn(faults: Faults) {
 
 type Judged =
   | { kind: 'refused'; status: number; code: string }
-  | { kind: 'judged'; accepted: AcceptedMessage[]; response: MessagesResponse };
+  | { kind: 'validated'; accepted: AcceptedMessage[]; response: MessagesResponse };
 
 const INFLATE: Record<string, (bytes: Buffer, options: { maxOutputLength: number }) => Buffer> = {
   identity: (bytes) => bytes,

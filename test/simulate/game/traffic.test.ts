@@ -82,7 +82,7 @@ describe('the expected answer of a batch', () => {
         messageIdText: messageIdTextOf(element),
       }));
       const verdict = validateBatch(document, { window: WINDOW, sources });
-      if (verdict.kind !== 'judged') throw new Error(`a fault instead of a verdict: ${verdict.message}`);
+      if (verdict.kind !== 'validated') throw new Error(`a fault instead of a verdict: ${verdict.message}`);
       const status = verdict.response.accepted > 0 ? 200 : 400;
       expect({ ways, differences: differencesOf(expectation, status, verdict.response) }).toEqual({
         ways,
