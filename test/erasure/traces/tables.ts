@@ -23,18 +23,18 @@ export async function findInTables(
   const traces: Trace[] = [];
   for (const [database = '', name = ''] of tables) {
     const found = await searchTable(engine, queryOf(`${database}.${name}`, needles, deleted));
-    const place = `table ${database === 'system' ? 'system.' : ''}${name}`;
+    const location = `table ${database === 'system' ? 'system.' : ''}${name}`;
     for (const [at = '', count] of found) {
       const { name: needle, kind } = needles[Number(at)]!;
-      traces.push({ location: place, needle, kind, count: Number(count) });
+      traces.push({ location, needle, kind, count: Number(count) });
     }
   }
   return traces;
 }
 
 /** ClickHouse reads the queue of distributed statements from a Keeper, which a single server does not have. */
-async function searchTable(engine: Engine, question: string): Promise<string[][]> {
-  return await rowsOf(engine, question).catch((fault: Error) => {
+async function searchTable(engine: Engine, sql: string): Promise<string[][]> {
+  return await rowsOf(engine, sql).catch((fault: Error) => {
     if (fault.message.includes('There is no Zookeeper configuration')) return [];
     throw fault;
   });

@@ -154,5 +154,5 @@ it('a 202 to an erasure request is the answer also when the hold cannot be confi
   const guards = { ...people.guards, confirmHold };
   const gateway = await openGateway({ audience: { people: { ...people, guards } } });
   expect((await erase(gateway)).status).toBe(202);
-  expect(gateway.logLines.join()).toContain('could not be confirmed');
+  expect(gateway.logLines.join()).toContain('hold not confirmed');
 });
