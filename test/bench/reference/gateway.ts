@@ -1,8 +1,6 @@
 /**
- * The reference: the same endpoint with the same rules, written as the guides of express, zod and kafkajs recommend. It
- * uses `express.json`, the contract's zod schemas, JSON values, and one awaited send with acks=all for each request.
- * The gateway is measured beside it; it is no part of the product. It has no rate limit and looks up no key, which only
- * makes it faster.
+ * The reference: the endpoint with all rules of the contract, written as the guides of express, zod and kafkajs
+ * recommend. It has no rate limit and reads no key, which only makes it faster.
  */
 import { hash, randomBytes } from 'node:crypto';
 import { EVENT_AGE_MAX_MS, EVENT_AHEAD_MAX_MS, type Message, validateBatch } from '@playline/contracts';
