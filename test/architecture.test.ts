@@ -1,6 +1,6 @@
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
-import { checkComposition, checkImports, checkWords } from './architecture/rules.ts';
+import { checkComposition, checkImports, checkTexts } from './architecture/rules.ts';
 import { findSmallFiles } from './house/sources.ts';
 import { parseSources } from './house/syntax.ts';
 import { readTree, type Tree } from './house/tree.ts';
@@ -9,7 +9,7 @@ import { readTree, type Tree } from './house/tree.ts';
 const SMALL_FILES_MAX = 16;
 
 const breachesOf = (tree: Tree, files = parseSources(tree)) => {
-  return [...checkImports(files, tree), ...checkComposition(files), ...checkWords(tree)];
+  return [...checkImports(files, tree), ...checkComposition(files), ...checkTexts(tree)];
 };
 
 const SOUND = {
@@ -28,18 +28,18 @@ const SOUND = {
   'test/journeys/erase.test.ts': "import '@playline/people/redis';",
 };
 
-/** A breach in one file of the sound tree. Words are put together here, so that this file does not contain them. */
+/** A breach in one file of the sound tree. Forbidden texts are put together here, so that this file does not contain them. */
 const PLANTED: [because: string, path: keyof typeof SOUND | 'package-lock.json', text: string][] = [
   ['a service names an adapter outside of main.ts', 'services/gateway/src/app.ts', "import '@playline/people/redis';"],
   ['running code imports a test', 'services/gateway/src/app.ts', "import './app.test.ts';"],
   ['an import is computed', 'services/gateway/src/app.ts', 'void import(globalThis.name);'],
   ['a main imports infra', 'services/gateway/src/main.ts', "import '@playline/infra/kafka';"],
   ['a package imports a service', 'packages/people/src/index.ts', "import '@playline/gateway';"],
-  ['a noun imports stream', 'packages/people/src/index.ts', "import '@playline/stream';"],
-  ['a noun imports its adapter', 'packages/people/src/index.ts', "import './redis/index.ts';"],
+  ['a subject package imports stream', 'packages/people/src/index.ts', "import '@playline/stream';"],
+  ['a subject package imports its adapter', 'packages/people/src/index.ts', "import './redis/index.ts';"],
   ['stream imports contracts', 'packages/stream/src/index.ts', "export * from '@playline/contracts';"],
   ['stream imports a value of the runtime', 'packages/stream/src/index.ts', "import { a } from '@playline/runtime';"],
-  ['infra imports a noun', 'infra/local/index.ts', "import '@playline/people';"],
+  ['infra imports a subject package', 'infra/local/index.ts', "import '@playline/people';"],
   ['an import leaves its package by path', 'services/gateway/src/app.test.ts', "import '../../eraser/src/app.ts';"],
   [
     'a main passes an adapter on',
@@ -55,7 +55,7 @@ describe('the repository', () => {
   const tree = readTree(fileURLToPath(new URL('..', import.meta.url)));
   const files = parseSources(tree);
 
-  it('breaks no rule about imports, mains and words', () => {
+  it('breaks no rule about imports, mains and texts', () => {
     expect(breachesOf(tree, files)).toEqual([]);
   });
 

@@ -1,3 +1,4 @@
+// Addresses and logins of a stack's stores.
 import { DATABASE } from './clickhouse.ts';
 import { redisAddress } from './redis.ts';
 import { registryAddress } from './registry.ts';
@@ -5,15 +6,13 @@ import type { Secrets } from './secrets.ts';
 import type { StackSecurity } from './security.ts';
 import type { StackFile } from './stack-file.ts';
 
-/** Addresses and logins of a stack's stores. */
 export type StackAddresses = Pick<StackFile, 'clickhouse' | 'redis' | 'kafka' | 'registry' | 'security'>;
 
 type PortOf = (name: string) => number;
 
-/** Addresses for clients of a stack without TLS. With TLS these listeners stay on loopback for the stack itself. */
+/** Addresses without TLS; in a stack with TLS only the stack itself uses them. */
 export function insideAddresses(stack: {
   port: PortOf;
-  /** Names of the brokers' ports. */
   brokers: readonly string[];
   secrets: Secrets;
   security: StackSecurity | null;
@@ -32,7 +31,6 @@ export function insideAddresses(stack: {
   };
 }
 
-/** Addresses for clients of a stack with TLS. */
 export function securedAddresses(
   inside: StackAddresses,
   { port, security }: { port: PortOf; security: StackSecurity },

@@ -10,26 +10,21 @@ export interface CertificateFiles {
   readonly key: string;
 }
 
-/** A certificate authority of one stack or test. Nothing else trusts it. */
+/** A certificate authority of one stack or test. */
 export interface Authority {
-  /** What clients trust. */
   readonly certificate: string;
-  /**
-   * Issues a server certificate for host names (`localhost`) and addresses (`127.0.0.1`). A repeated name gets the same
-   * files.
-   */
+  /** Issues a server certificate for host names and IP addresses, once for each name. */
   issue(name: string, hosts: readonly string[]): CertificateFiles;
 }
 
-/** Longer than any test stack lives. */
 const VALID_DAYS = '30';
-/** Quick to generate, and supported by Java, Redis and Node. */
+/** Supported by Java, Redis and Node. */
 const KEY = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes'];
 
 /** @throws Error with the output of openssl */
 function runOpenssl(args: readonly string[]): void {
   const program = findProgram('openssl');
-  if (program === null) throw new Error('openssl is not installed: it makes the certificates of a stack with TLS');
+  if (program === null) throw new Error('openssl is not installed: a stack with TLS needs it for certificates');
   const { status, stderr } = spawnSync(program, args, { encoding: 'utf8', stdio: ['ignore', 'ignore', 'pipe'] });
   if (status !== 0) throw new Error(`openssl ${args[0]} failed: ${stderr.trim().split('\n').at(-1)}`);
 }

@@ -13,11 +13,11 @@ import { queryRedisOnce } from './redis.ts';
 import type { DemoChain } from './stack-file.ts';
 import type { StackOptions } from './stack-options.ts';
 
-/** The chain of a stack, and its block maker. */
+/** The chain of a stack, its block maker and the demo project's objects on it. */
 export interface ChainPart {
   /** Resolves when the demo contracts are deployed. */
   readonly contracts: Promise<unknown>;
-  /** Links the demo project with the chain. @throws Error with the output of the failed command */
+  /** Links the demo project. @throws Error with the output of the failed command */
   link(link: Pick<DemoLink, 'env' | 'redisUrl'>): Promise<DemoChain>;
   /** Stops making blocks and saves the chain; the node itself is stopped with the stores. */
   close(): Promise<void>;
@@ -25,41 +25,38 @@ export interface ChainPart {
 
 export interface ChainPartOptions extends Pick<StackOptions, 'chainProgram' | 'report'> {
   readonly port: number;
-  /** Starts a process of the stack; resolves when it is ready. */
   readonly start: (spec: ProcessSpec) => Promise<void>;
 }
 
-/** Milliseconds between blocks. Usual for chains, and slow enough for people to follow. */
 const BLOCK_MS = 1_000;
-/** A fault that lasts is reported once in this time. */
+/** Least time between two reports of a lasting fault. */
 const SILENCE_MS = 60_000;
 
-/** Starts the chain of a stack. */
 export function openChainPart(
-  places: StackPaths,
-  { port, chainProgram: program, start, report: say = () => {} }: ChainPartOptions,
+  paths: StackPaths,
+  { port, chainProgram: program, start, report = () => {} }: ChainPartOptions,
 ): ChainPart {
   const rpc = chainAddress(port);
-  const path = chainStatePath(places);
-  let saidAt = Number.NEGATIVE_INFINITY;
+  const path = chainStatePath(paths);
+  let reportedAt = Number.NEGATIVE_INFINITY;
   const onFault = (fault: unknown) => {
     // The keeper already reports that the node restarts.
-    if (performance.now() - saidAt < SILENCE_MS) return;
-    saidAt = performance.now();
-    say(`chain: ${fault instanceof Error ? fault.message : fault}`);
+    if (performance.now() - reportedAt < SILENCE_MS) return;
+    reportedAt = performance.now();
+    report(`chain: ${fault instanceof Error ? fault.message : fault}`);
   };
-  const started = start(chainSpec(places, { port, ...(program !== undefined && { program }) }));
+  const started = start(chainSpec(paths, { port, ...(program !== undefined && { program }) }));
   const save = () => saveState({ rpc, path });
   let [maker, isClosed]: [BlockMaker | null, boolean] = [null, false];
   const contracts = started.then(() => {
     if (!isClosed) maker = openBlockMaker({ rpc, depth: FINAL_DEPTH, blockMs: BLOCK_MS, save, onFault });
     return deployDemo(rpc);
   });
-  // If another part fails first, nothing awaits this promise. Its rejection must not be unhandled.
+  // Nothing awaits this promise if another part fails first.
   contracts.catch(() => {});
   return {
     contracts,
-    link: async (link) => linkDemo(places, { ...link, rpc, contracts: await contracts, report: say }),
+    link: async (link) => linkDemo(paths, { ...link, rpc, contracts: await contracts, report }),
     close: async () => {
       isClosed = true;
       await maker?.close();
@@ -67,18 +64,16 @@ export function openChainPart(
   };
 }
 
-/** Content of `chain.json`, which is stored with the chain's data. */
-interface Kept {
-  /** Hash of its first block; a different hash means a different chain. */
+/** `chain.json` */
+interface StoredLink {
+  /** Hash of the first block, which identifies the chain. */
   readonly genesis: string;
-  /** Address of the demo project's key that mints. */
   readonly signer: string;
 }
 
 type Env = Record<string, string | undefined>;
 type OperatorLine = { readonly address?: string; readonly name?: string; readonly contractAddress?: string };
 
-/** The parts to link. */
 interface DemoLink {
   readonly rpc: string;
   readonly contracts: DemoAddresses;
@@ -93,15 +88,14 @@ const ENVIRONMENT = ['--environment', 'development'];
 const SIGNER_NAME = 'Demo minter';
 const [{ name: CHAIN }] = DEMO_CHAINS;
 
-const demoChainPath = (places: StackPaths): string => join(places.state, 'chain.json');
+const demoChainPath = (paths: StackPaths): string => join(paths.state, 'chain.json');
 
-/** A chain whose state was lost is a new one: it has the contracts again, but no minted tokens. */
 const CHAIN_RESTARTED =
-  'the chain has lost its state and begun anew: the demo contracts are at their addresses again, without the tokens that were minted. What was recorded of the chain before is of a chain that is gone: `npm run reset` begins anew with everything';
+  'the chain lost its state and started from its first block: the demo contracts are deployed again, minted tokens are gone, and stored history belongs to the old chain. Remove all data with `npm run reset`';
 
-/** Operator commands that print a JSON line for each record. */
-async function queryRecords(places: StackPaths, env: Env, args: readonly string[]): Promise<readonly OperatorLine[]> {
-  const output = await runOperator(places, { args: [...args, '--json'], env });
+/** Runs an operator command that prints a JSON line for each record. */
+async function queryRecords(paths: StackPaths, env: Env, args: readonly string[]): Promise<readonly OperatorLine[]> {
+  const output = await runOperator(paths, { args: [...args, '--json'], env });
   return output
     .split('\n')
     .filter((line) => line.startsWith('{'))
@@ -110,15 +104,15 @@ async function queryRecords(places: StackPaths, env: Env, args: readonly string[
 
 const KEY = ['--kind', 'signable', ...ENVIRONMENT];
 
-async function makeSigner(places: StackPaths, env: Env): Promise<string> {
-  const [made] = await queryRecords(places, env, ['keys', 'create', ...KEY, '--name', SIGNER_NAME]);
-  if (made?.address === undefined) throw new Error('the operator made no signable key');
+async function makeSigner(paths: StackPaths, env: Env): Promise<string> {
+  const [made] = await queryRecords(paths, env, ['keys', 'create', ...KEY, '--name', SIGNER_NAME]);
+  if (made?.address === undefined) throw new Error('keys create printed no address');
   return made.address;
 }
 
-function linkCollection(places: StackPaths, env: Env, collection: { address: string; name: string }): Promise<unknown> {
+function linkCollection(paths: StackPaths, env: Env, collection: { address: string; name: string }): Promise<unknown> {
   const contract = ['--chain', CHAIN, '--contract', collection.address, '--name', collection.name];
-  return queryRecords(places, env, ['collections', 'link', ...ENVIRONMENT, ...contract]);
+  return queryRecords(paths, env, ['collections', 'link', ...ENVIRONMENT, ...contract]);
 }
 
 const collectionsOf = (contracts: DemoAddresses) => [
@@ -126,34 +120,31 @@ const collectionsOf = (contracts: DemoAddresses) => [
   { address: contracts.erc1155, name: 'Demo items' },
 ];
 
-/** Creates everything at once for a new stack. @returns null when a part existed already */
-async function makeAll(places: StackPaths, env: Env, contracts: DemoAddresses): Promise<string | null> {
-  const collections = collectionsOf(contracts).map((collection) => linkCollection(places, env, collection));
-  const [signer, ...linked] = await Promise.allSettled([makeSigner(places, env), ...collections]);
+/** Creates everything in parallel for a new stack. @returns null when a part existed already */
+async function makeAll(paths: StackPaths, env: Env, contracts: DemoAddresses): Promise<string | null> {
+  const collections = collectionsOf(contracts).map((collection) => linkCollection(paths, env, collection));
+  const [signer, ...linked] = await Promise.allSettled([makeSigner(paths, env), ...collections]);
   const isMade = linked.every(({ status }) => status === 'fulfilled') && signer.status === 'fulfilled';
   return isMade ? signer.value : null;
 }
 
-/**
- * Creates only missing parts. Finds the key by its name, and the links. Also used when only `chain.json` was lost. A
- * collection that an operator has unlinked stays unlinked.
- */
-async function makeMissing(places: StackPaths, env: Env, contracts: DemoAddresses): Promise<string> {
+/** Creates only missing parts, for example when `chain.json` was lost. Unlinked collections stay unlinked. */
+async function makeMissing(paths: StackPaths, env: Env, contracts: DemoAddresses): Promise<string> {
   const [keys, linked] = await Promise.all([
-    queryRecords(places, env, ['keys', 'list', ...KEY]),
-    queryRecords(places, env, ['collections', 'list']),
+    queryRecords(paths, env, ['keys', 'list', ...KEY]),
+    queryRecords(paths, env, ['collections', 'list']),
   ]);
   const found = keys.find(({ name }) => name === SIGNER_NAME)?.address;
   const isLinked = (address: string) => linked.some(({ contractAddress }) => contractAddress === address);
   const missing = collectionsOf(contracts).filter(({ address }) => !isLinked(address));
   const [signer] = await Promise.all([
-    found ?? makeSigner(places, env),
-    ...missing.map((collection) => linkCollection(places, env, collection)),
+    found ?? makeSigner(paths, env),
+    ...missing.map((collection) => linkCollection(paths, env, collection)),
   ]);
   return signer;
 }
 
-/** Whether services already find the records of the demo, so that no operator command is needed. */
+/** Whether the access records exist, so that no operator command is needed. */
 async function areRecorded(url: string, signer: string, contracts: DemoAddresses): Promise<boolean> {
   const found = await queryRedisOnce({ url }, (client) =>
     Promise.all([
@@ -164,20 +155,16 @@ async function areRecorded(url: string, signer: string, contracts: DemoAddresses
   return found.every((count) => count === 1);
 }
 
-/**
- * Links chain and demo project: a minting key and both collections. Parts that were lost, on the chain or in the
- * records, are created again; nothing is created twice. Needs Redis, the topics and the demo project.
- * @throws Error with the output of the command that failed
- */
-async function linkDemo(places: StackPaths, link: DemoLink): Promise<DemoChain> {
-  const { rpc, contracts, env, redisUrl, report: say } = link;
-  const kept = readOptionalFile(demoChainPath(places), say) as Kept | null;
+/** Creates the minting key and both collections where missing. Needs Redis, the topics and the demo project. */
+async function linkDemo(paths: StackPaths, link: DemoLink): Promise<DemoChain> {
+  const { rpc, contracts, env, redisUrl, report } = link;
+  const kept = readOptionalFile(demoChainPath(paths), report) as StoredLink | null;
   const { hash: genesis } = await callRpc<{ hash: string }>(rpc, 'eth_getBlockByNumber', ['0x0', false]);
-  if (kept !== null && kept.genesis !== genesis) say(CHAIN_RESTARTED);
+  if (kept !== null && kept.genesis !== genesis) report(CHAIN_RESTARTED);
   const isRecorded = kept !== null && (await areRecorded(redisUrl, kept.signer, contracts));
-  const made = kept === null ? await makeAll(places, env, contracts) : null;
-  const signer = isRecorded ? kept.signer : (made ?? (await makeMissing(places, env, contracts)));
+  const made = kept === null ? await makeAll(paths, env, contracts) : null;
+  const signer = isRecorded ? kept.signer : (made ?? (await makeMissing(paths, env, contracts)));
   await admitSigner(rpc, signer, contracts);
-  writePrivateFile(demoChainPath(places), `${JSON.stringify({ genesis, signer } satisfies Kept, null, 2)}\n`);
+  writePrivateFile(demoChainPath(paths), `${JSON.stringify({ genesis, signer } satisfies StoredLink, null, 2)}\n`);
   return { rpc, id: CHAIN_ID, contracts, signer };
 }

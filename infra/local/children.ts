@@ -6,19 +6,19 @@ import { endProcess, isAlive, markOf, type ProcessRecord } from './process-mark.
 import { SERVICES } from './services.ts';
 import { readStackFile } from './stack-file.ts';
 
-/** The processes that a stack's owner has started. Written before any of them gets a request. */
+/** `children.json`: the processes of an owner, written before any of them gets a request. */
 interface ChildrenFile {
   owner: ProcessRecord;
   children: ProcessRecord[];
 }
 
-/** As long as the longest drain of a service. A store that takes longer has nothing left to save. */
+/** The longest stop of a service. */
 const ORPHAN_GRACE_MS = 25_000;
 
-const pathOf = (places: StackPaths) => join(places.state, 'children.json');
+const pathOf = (paths: StackPaths) => join(paths.state, 'children.json');
 
 /** Keeps `children.json` up to date with the processes that this process owns. */
-export function openChildrenFile(places: StackPaths): { set(name: string, pid: number | null): void; close(): void } {
+export function openChildrenFile(paths: StackPaths): { set(name: string, pid: number | null): void; close(): void } {
   const owner = { name: 'owner', pid: process.pid, mark: markOf(process.pid) ?? '' };
   const children = new Map<string, ProcessRecord>();
   return {
@@ -27,23 +27,23 @@ export function openChildrenFile(places: StackPaths): { set(name: string, pid: n
       if (pid === null || mark === null) children.delete(name);
       else children.set(name, { name, pid, mark });
       const file: ChildrenFile = { owner, children: [...children.values()] };
-      writePrivateFile(pathOf(places), `${JSON.stringify(file, null, 2)}\n`);
+      writePrivateFile(pathOf(paths), `${JSON.stringify(file, null, 2)}\n`);
     },
     close() {
-      rmSync(pathOf(places), { force: true });
+      rmSync(pathOf(paths), { force: true });
     },
   };
 }
 
-/** Processes that still run although their supervisor is dead, oldest first. None while the supervisor lives. */
-export function findOrphans(places: StackPaths): ProcessRecord[] {
-  return orphansIn(peekAt(places));
+/** Processes of a dead supervisor that still run, oldest first. */
+export function findOrphans(paths: StackPaths): ProcessRecord[] {
+  return orphansIn(peek(paths));
 }
 
-/** Reads the record without changing it. Null also when it cannot be read; a start reports and repairs that. */
-function peekAt(places: StackPaths): ChildrenFile | null {
+/** Reads the record without changing it. Null also when it is unreadable; a start reports and repairs that. */
+function peek(paths: StackPaths): ChildrenFile | null {
   try {
-    return readJsonFile(pathOf(places)) as ChildrenFile | null;
+    return readJsonFile(pathOf(paths)) as ChildrenFile | null;
   } catch {
     return null;
   }
@@ -52,42 +52,36 @@ function peekAt(places: StackPaths): ChildrenFile | null {
 const orphansIn = (file: ChildrenFile | null): ProcessRecord[] =>
   file === null || isAlive(file.owner) ? [] : file.children.filter(isAlive);
 
-function peekAtProcesses(places: StackPaths): Record<string, number> {
+/** Names processes of the stack file. Without marks an id may belong to another process, so a person must decide. */
+function survivorsOf(paths: StackPaths): string {
+  let recorded: [string, number][] = [];
   try {
-    return readStackFile(places)?.processes ?? {};
-  } catch {
-    return {};
-  }
-}
-
-/** Process ids from the stack file. Without marks they may belong to other processes, so a person must decide. */
-function survivorsOf(places: StackPaths): string {
-  const recorded = Object.entries(peekAtProcesses(places));
+    recorded = Object.entries(readStackFile(paths)?.processes ?? {});
+  } catch {}
   const living = recorded.filter(([, pid]) => pid > 0 && markOf(pid) !== null);
   if (living.length === 0) return '';
-  return `; of the last stack these may still run: ${living.map(([name, pid]) => `${name} (\`kill ${pid}\`)`).join(', ')}`;
+  return `; processes of the last stack may still run: ${living.map(([name, pid]) => `${name} (\`kill ${pid}\`)`).join(', ')}`;
 }
 
 /**
- * Ends processes that a dead owner left running, services before stores. Does nothing while the owner lives, and never
- * touches another process with the same id.
- * @param say called when the record cannot be read. It is then moved aside, and nothing is ended
+ * Ends the processes of a dead owner, services before stores.
+ * @param report called when the record is unreadable: it is moved aside, and nothing is ended
  * @returns the names of the ended processes
  */
-export async function endOrphans(places: StackPaths, say: (line: string) => void = () => {}): Promise<string[]> {
-  const aside = (line: string) => say(line + survivorsOf(places));
-  const file = readOptionalFile(pathOf(places), aside) as ChildrenFile | null;
+export async function endOrphans(paths: StackPaths, report: (line: string) => void = () => {}): Promise<string[]> {
+  const aside = (line: string) => report(line + survivorsOf(paths));
+  const file = readOptionalFile(pathOf(paths), aside) as ChildrenFile | null;
   if (file === null || isAlive(file.owner)) return [];
   const orphans = orphansIn(file);
   const isService = (record: ProcessRecord) => SERVICES.some((service) => service.name === record.name);
   await Promise.all(orphans.filter(isService).map((record) => endProcess(record, ORPHAN_GRACE_MS)));
   await Promise.all(orphans.map((record) => endProcess(record, ORPHAN_GRACE_MS)));
-  rmSync(pathOf(places), { force: true });
+  rmSync(pathOf(paths), { force: true });
   return orphans.map((record) => record.name);
 }
 
-/** Ends and removes what killed earlier runs have left in the folders under `parent`. */
-export async function sweepStacks(placesOfFolder: (folder: string) => StackPaths, parent: string): Promise<void> {
+/** Ends and removes the stacks of killed test runs in the folders under `parent`. */
+export async function sweepStacks(pathsOfFolder: (folder: string) => StackPaths, parent: string): Promise<void> {
   let folders: string[];
   try {
     folders = readdirSync(parent, { withFileTypes: true }).flatMap((entry) =>
@@ -97,11 +91,11 @@ export async function sweepStacks(placesOfFolder: (folder: string) => StackPaths
     return; // no run yet
   }
   for (const folder of folders) {
-    const places = placesOfFolder(join(parent, folder));
-    const file = peekAt(places);
-    // Without a record the stack is just starting or has been stopped, so nothing runs there.
+    const paths = pathsOfFolder(join(parent, folder));
+    const file = peek(paths);
+    // Without a record nothing runs there: the stack is starting or was stopped.
     if (file === null || isAlive(file.owner)) continue;
-    await endOrphans(places);
-    rmSync(places.state, { recursive: true, force: true });
+    await endOrphans(paths);
+    rmSync(paths.state, { recursive: true, force: true });
   }
 }

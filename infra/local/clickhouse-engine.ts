@@ -1,12 +1,8 @@
-// A separate process: all of ClickHouse in one shared library.
+// The ClickHouse process: runs clickhouse-local from a shared library until its standard input ends, also when the parent
+// dies. The statement SYSTEM START LISTEN opens the HTTP listener.
 //
-// `chdb_query_cmdline(argc, argv)` runs the program clickhouse-local on the main thread of this process. The statement
-// SYSTEM START LISTEN at its prompt opens the ordinary HTTP listener. The call returns when its standard input ends.
-//
-// Its standard input must be a terminal. Without one, clickhouse-local before ClickHouse 26.8 installs an error handler
-// that ends the whole process when any client resets its connection. So this process opens a pseudo-terminal, makes one
-// end its standard input and keeps the other. A thread waits for the end of the real input and then types end-of-file
-// into the terminal. The input also ends when the parent dies, so no orphan is left.
+// Standard input must be a terminal: without one, clickhouse-local before 26.8 ends when a client resets its connection.
+// So this process makes a pseudo-terminal, and a thread types end-of-file into it when the real input ends.
 import { constants, mkdirSync, openSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { Worker } from 'node:worker_threads';
@@ -21,10 +17,10 @@ function callC(funcName: string, paramsValue: number[]): number {
   return result;
 }
 
-/** Replaces standard input by a new terminal. @returns the terminal's other end, and the real input */
+/** Replaces standard input by a terminal. @returns the terminal's other end, and the real input */
 function lendTerminal(): { terminal: number; input: number } {
-  open({ library: 'libc', path: '' }); // '' is this process itself with the libraries it has loaded
-  // NOCTTY, because a controlling terminal would send a signal when it hangs up.
+  open({ library: 'libc', path: '' }); // '' is this process
+  // A controlling terminal would send a signal when it hangs up.
   const mode = constants.O_RDWR | constants.O_NOCTTY;
   const terminal = openSync('/dev/ptmx', mode);
   if (process.platform === 'darwin') callC('grantpt', [terminal]);
@@ -42,15 +38,12 @@ function lendTerminal(): { terminal: number; input: number } {
 }
 
 /**
- * In clickhouse-local every account can read every file of this user by the function `file`, including all data and
- * passwords. No grant or setting forbids it. But the function first looks up the current folder of the process, and
- * fails if that folder is gone. ClickHouse needs the folder while it starts. So its first statement reads a pipe, and
- * while it waits a thread removes the folder.
- * @returns that statement, and the thread
+ * In clickhouse-local every account can read all files of this user by the function `file`, unless the working folder of
+ * the process is gone. ClickHouse needs the folder to start. So its first statement reads a pipe, and a thread then
+ * removes the folder.
  */
-function createNowhere(dataFolder: string): { statement: string; thread: Worker } {
+function createRemovedFolder(dataFolder: string): { statement: string; thread: Worker } {
   const folder = join(dataFolder, '..', 'nowhere');
-  // A ClickHouse that was killed during its start has left its folder.
   rmSync(folder, { recursive: true, force: true });
   mkdirSync(folder, { recursive: true });
   const pipe = join(folder, 'pipe');
@@ -63,7 +56,9 @@ function createNowhere(dataFolder: string): { statement: string; thread: Worker 
   });
   if (made < 0) throw new Error(`mkfifo failed: no pipe in ${folder}`);
   process.chdir(folder);
-  const thread = new Worker(new URL('./clickhouse-nowhere.ts', import.meta.url), { workerData: { folder, pipe } });
+  const thread = new Worker(new URL('./clickhouse-folder-removal.ts', import.meta.url), {
+    workerData: { folder, pipe },
+  });
   return { statement: `SELECT file('pipe') FORMAT Null`, thread };
 }
 
@@ -87,13 +82,13 @@ function runEngine(library: string, flags: string[]): void {
 }
 
 const [library = '', dataFolder = '', statement = '', ...flags] = process.argv.slice(2);
-// At its end ClickHouse forgets the tables of `system` but leaves their folders, and then it cannot create them again.
+// ClickHouse cannot create tables of `system` again while folders of the last run exist.
 rmSync(join(dataFolder, 'data', 'system'), { recursive: true, force: true });
 const workerData = lendTerminal();
 const lifeline = new Worker(new URL('./clickhouse-lifeline.ts', import.meta.url), { workerData });
-const nowhere = createNowhere(dataFolder);
+const removal = createRemovedFolder(dataFolder);
 const isUp = (thread: Worker) => new Promise((done, fail) => thread.once('online', done).once('error', fail));
-// From here on the main thread does nothing else, so the threads must run before.
-await Promise.all([isUp(lifeline), isUp(nowhere.thread)]);
-runEngine(library, [...flags, '--query', `${nowhere.statement}; ${statement}`]);
+// The engine occupies the main thread, so the threads must run first.
+await Promise.all([isUp(lifeline), isUp(removal.thread)]);
+runEngine(library, [...flags, '--query', `${removal.statement}; ${statement}`]);
 process.exit(0);

@@ -1,3 +1,4 @@
+// The ClickHouse engine of a stack: its configuration and accounts.
 import { createHash } from 'node:crypto';
 import { copyFileSync, existsSync, mkdirSync } from 'node:fs';
 import { createRequire } from 'node:module';
@@ -9,9 +10,9 @@ import { writePrivateFile } from './private-file.ts';
 import type { Secrets } from './secrets.ts';
 import { storeEnvironment } from './store-environment.ts';
 
-/** The database of the stack that people start. The grants of users.xml depend on its first letters. */
+/** The grants of users.xml depend on its first letters. */
 export const DATABASE = 'playline';
-/** Half the memory of the smallest supported machine. Queries beyond it fail, instead of the machine. */
+/** Half the memory of the smallest supported machine. Larger queries fail. */
 const MEMORY_MAX_BYTES = 3_000_000_000;
 const MARK_CACHE_BYTES = 256 * 1024 * 1024;
 const ENGINE = join(import.meta.dirname, 'clickhouse-engine.ts');
@@ -25,31 +26,26 @@ export function engineLibrary(): string {
       .resolve(`${name}/package.json`)
       .replace(/package\.json$/, 'libchdb.so');
     if (existsSync(library)) return library;
-  } catch {
-    // said below
-  }
+  } catch {}
   throw new Error(`${name} is not installed: the ClickHouse engine has no build for this machine or npm left it out`);
 }
 
 const xml = (text: string | number) => String(text).replace(/[<>&'"]/g, (char) => `&#${char.charCodeAt(0)};`);
 const sha256 = (text: string) => createHash('sha256').update(text).digest('hex');
 
-/** Base64 of `default:` with any password, or of `:`, which means the same account. */
+/** Base64 of `default:` with any password, or of `:`, which is the same account. */
 const SESSION_IN_BASE64 = '(ZGVmYXVsdD[o-r]|O[g-v])[A-Za-z0-9+/=]*';
 
 /**
- * Over HTTP, any user of this machine could log in as ClickHouse's own session and close the listeners. So could any
- * page in a browser here, because a plain POST needs no permission. So a request reaches ClickHouse only if its headers
- * name another account. The first matching rule decides. A request that matches none gets 404.
- *
- * A parameter `user` in the URL overrides the header, and no rule sees it. The quota stops such a request.
+ * Requests reach ClickHouse only if their headers name an account other than the engine's own session, whose password-free
+ * login could close the listeners. A `user` parameter in the URL overrides the headers; the quota stops such a request.
  */
 function httpHandlers(): string {
   const rule = (what: string, handler: string) => `<rule>${what}<handler>${handler}</handler></rule>`;
   const named = (header: string, pattern: string) => `<headers><${header}>regex:${pattern}</${header}></headers>`;
   const fixed = (status: number, text: string) =>
     `<type>static</type><status>${status}</status><response_content>${text}&#10;</response_content>`;
-  const refuse = fixed(403, 'this account is for the engine itself: name another one, with its password');
+  const refuse = fixed(403, 'this account is reserved for the engine: use another account, with its password');
   const query = '<type>dynamic_query_handler</type><query_param_name>query</query_param_name>';
   return `<http_handlers>
     ${rule('<url>/ping</url>', fixed(200, 'Ok.'))}
@@ -67,7 +63,7 @@ function configuration(etc: string): string {
   <log-level>error</log-level>
   <max_server_memory_usage>${MEMORY_MAX_BYTES}</max_server_memory_usage>
   <mark_cache_size>${MARK_CACHE_BYTES}</mark_cache_size>
-  <!-- How often it looks at its own memory: as it comes, twenty times a second and ever. -->
+  <!-- The default checks the memory twenty times a second. -->
   <memory_worker_period_ms>250</memory_worker_period_ms>
   <asynchronous_metrics_update_period_s>60</asynchronous_metrics_update_period_s>
   <!-- A stop waits this long for idle clients. -->
@@ -78,10 +74,7 @@ function configuration(etc: string): string {
 `;
 }
 
-/**
- * ClickHouse writes its own logs once a minute. Each write makes a part of each log and later a merge, which was half of
- * what it did at rest. Files of this folder apply in the order of their names, so this one comes after system-logs.xml.
- */
+/** ClickHouse's own logs cost half of its work at rest. The file name sorts after system-logs.xml, so it overrides it. */
 const LOG_PACE = `<clickhouse>
   <query_log><flush_interval_milliseconds>60000</flush_interval_milliseconds></query_log>
   <part_log><flush_interval_milliseconds>60000</flush_interval_milliseconds></part_log>
@@ -89,9 +82,8 @@ const LOG_PACE = `<clickhouse>
 `;
 
 /**
- * ClickHouse's own session is `default`. It can have no other account and no password. It may do only what its one
- * statement needs, and that statement uses up its quota until the process ends (the longest possible duration). Quotas
- * do not cover a SELECT without a table, such as ClickHouse's first statement. It is limited to a second.
+ * The engine's own session `default` cannot have a password. It may do only what its one statement needs, which uses up
+ * its quota. Quotas do not cover a SELECT without a table, such as its first statement, so that is limited to a second.
  */
 const SESSION_ACCOUNT = `<clickhouse>
   <users><default>
@@ -106,7 +98,6 @@ const SESSION_ACCOUNT = `<clickhouse>
 </clickhouse>
 `;
 
-/** Hashes of all passwords, for users.xml. */
 function accountEnvironment(secrets: Secrets): Record<string, string> {
   const passwords = {
     operator: secrets.operatorPassword,
@@ -121,20 +112,20 @@ function accountEnvironment(secrets: Secrets): Record<string, string> {
     `CLICKHOUSE_${account.toUpperCase()}_SHA256`,
     sha256(password),
   ]);
-  // In plain text, because ClickHouse itself logs in with it to load its dictionary.
+  // In plain text, because ClickHouse logs in with it to load its dictionary.
   return { ...Object.fromEntries(hashes), CLICKHOUSE_VIEWS_PASSWORD: secrets.viewsPassword };
 }
 
-/** ClickHouse on loopback: the npm package's library with its real HTTP listener, and production's accounts. */
-export function clickhouseSpec(places: StackPaths, { port, secrets }: { port: number; secrets: Secrets }): ProcessSpec {
-  const folder = join(places.state, 'data', 'clickhouse');
-  const etc = join(places.state, 'etc', 'clickhouse');
+/** ClickHouse on loopback: the npm package's library with the accounts of production. */
+export function clickhouseSpec(paths: StackPaths, { port, secrets }: { port: number; secrets: Secrets }): ProcessSpec {
+  const folder = join(paths.state, 'data', 'clickhouse');
+  const etc = join(paths.state, 'etc', 'clickhouse');
   for (const folder of ['users.d', 'config.d']) mkdirSync(join(etc, folder), { recursive: true });
   writePrivateFile(join(etc, 'config.xml'), configuration(etc));
-  const ours = join(places.checkout, 'infra', 'clickhouse');
-  copyFileSync(join(ours, 'users.xml'), join(etc, 'users.xml'));
+  const source = join(paths.checkout, 'infra', 'clickhouse');
+  copyFileSync(join(source, 'users.xml'), join(etc, 'users.xml'));
   for (const name of ['system-logs.xml', 'named-collections.xml', 'caches.xml'])
-    copyFileSync(join(ours, name), join(etc, 'config.d', name));
+    copyFileSync(join(source, name), join(etc, 'config.d', name));
   writePrivateFile(join(etc, 'config.d', 'system-pace.xml'), LOG_PACE);
   writePrivateFile(join(etc, 'users.d', 'session.xml'), SESSION_ACCOUNT);
   const dataFolder = join(folder, 'data');
@@ -160,12 +151,12 @@ export function clickhouseSpec(places: StackPaths, { port, secrets }: { port: nu
     ],
     env: {
       ...storeEnvironment(),
-      // No colours and cursor movements in the log.
+      // No colours or cursor movements in the log.
       TERM: 'dumb',
       ...accountEnvironment(secrets),
     },
     folder,
-    logFile: logFileOf(places, 'clickhouse'),
+    logFile: logFileOf(paths, 'clickhouse'),
     isReady: () => answersOk(`http://127.0.0.1:${port}/ping`),
     readyDeadlineMs: 60_000,
     stopBy: 'end-of-input',

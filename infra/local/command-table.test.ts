@@ -3,7 +3,7 @@ import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writ
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it, onTestFinished } from 'vitest';
-import { OPERATED } from './commands/run.ts';
+import { OPERATOR_COMMANDS } from './commands/run.ts';
 import { CHECKOUT } from './paths.ts';
 
 const RUBBISH = ['--rubbish', '--yes=no', 'rub bish'] as const;
@@ -13,11 +13,11 @@ const { scripts } = JSON.parse(readFileSync(join(CHECKOUT, 'package.json'), 'utf
 /** The commands of `npm run` by their name in the bootstrap, without tools for developers. */
 const commands = Object.values(scripts).flatMap((line) => /^node \S+bootstrap\.mjs (\S+)$/.exec(line)?.[1] ?? []);
 /** Commands that check their arguments themselves: `passed-on-commands.long.test.ts` has them. */
-const passedOn = new Set([...OPERATED, 'simulate', 'verify', 'bench', 'fuzz', 'faults', 'attacks']);
-const judgedFirst = commands.filter((name) => !passedOn.has(name));
+const passedOn = new Set([...OPERATOR_COMMANDS, 'simulate', 'verify', 'bench', 'fuzz', 'faults', 'attacks']);
+const checkedFirst = commands.filter((name) => !passedOn.has(name));
 
 /** A checkout without installed packages. A command that does more than check its arguments leaves a trace or fails. */
-const bare = mkdtempSync(join(tmpdir(), 'playline-words-'));
+const bare = mkdtempSync(join(tmpdir(), 'playline-bare-'));
 mkdirSync(join(bare, 'infra'));
 cpSync(join(CHECKOUT, 'infra', 'local'), join(bare, 'infra', 'local'), { recursive: true });
 mkdirSync(join(bare, '.playline', 'data'), { recursive: true });
@@ -48,28 +48,31 @@ describe('the arguments of a command', () => {
     expect(listed.filter((name) => name !== 'format')).toEqual(shown.filter((name) => name !== undefined));
   });
 
-  it.each(judgedFirst)('of %s: --help explains and does nothing', (name) => {
+  it.each(checkedFirst)('of %s: --help explains and does nothing', (name) => {
     const { code, out } = runIn(bare, [name, '--help']);
     expect(code).toBe(0);
     expect(out).toMatch(/^usage: npm /);
-    expect(out).toContain('Exit code: 0 done, 1 it failed, 2 wrong arguments, 3 something it needs does not answer.');
+    expect(out).toContain('Exit code: 0 done, 1 failed, 2 wrong arguments, 3 a dependency does not answer.');
     expect(readdirSync(bare).sort()).toEqual(['.playline', 'infra']);
   });
 
-  it.each(judgedFirst)('of %s: wrong arguments end with 2 before anything is installed, started or removed', (name) => {
-    // A process each. A path to test, or the name of a log, may be any word.
-    const takesWords = /^(test|test:all|logs)$/.test(name);
-    for (const rubbish of takesWords ? ['--rubbish'] : [RUBBISH[judgedFirst.indexOf(name) % RUBBISH.length]!]) {
-      const { code, err } = runIn(bare, [name, rubbish]);
-      expect([rubbish, code]).toEqual([rubbish, 2]);
-      expect(err).toMatch(new RegExp(`^${name}: `));
-    }
-    expect(readdirSync(bare).sort()).toEqual(['.playline', 'infra']);
-    expect(readdirSync(join(bare, '.playline'))).toEqual(['data']);
-  });
+  it.each(checkedFirst)(
+    'of %s: wrong arguments end with 2 before anything is installed, started or removed',
+    (name) => {
+      // Paths of tests and names of logs may be any text.
+      const takesAny = /^(test|test:all|logs)$/.test(name);
+      for (const rubbish of takesAny ? ['--rubbish'] : [RUBBISH[checkedFirst.indexOf(name) % RUBBISH.length]!]) {
+        const { code, err } = runIn(bare, [name, rubbish]);
+        expect([rubbish, code]).toEqual([rubbish, 2]);
+        expect(err).toMatch(new RegExp(`^${name}: `));
+      }
+      expect(readdirSync(bare).sort()).toEqual(['.playline', 'infra']);
+      expect(readdirSync(join(bare, '.playline'))).toEqual(['data']);
+    },
+  );
 
   it.each(['doctor', 'status', 'logs'])(
-    'of %s: without packages it says how to install them, and installs nothing',
+    'of %s: without packages it explains how to install them, and installs nothing',
     (name) => {
       const fresh = mkdtempSync(join(tmpdir(), 'playline-fresh-'));
       onTestFinished(() => rmSync(fresh, { recursive: true, force: true }));
@@ -77,7 +80,7 @@ describe('the arguments of a command', () => {
       writeFileSync(join(fresh, 'package-lock.json'), '{}');
       const { code, out, err } = runIn(fresh, [name]);
       expect(err).toBe(
-        `${name} only looks, and needs the project's packages, which are missing or of another version: \`npm start\` installs what is missing\n`,
+        `${name} needs the project's packages, which are missing or outdated, and installs nothing itself: run \`npm start\`\n`,
       );
       expect([out, code]).toEqual(['', 1]);
       expect(readdirSync(fresh).sort()).toEqual(['infra', 'package-lock.json']);
@@ -87,7 +90,7 @@ describe('the arguments of a command', () => {
   it('that destroy everything need a confirmation, and without one nothing is touched', () => {
     const { code, err } = runIn(bare, ['reset']);
     expect(code).toBe(2);
-    expect(err).toContain('nothing was touched');
+    expect(err).toContain('nothing was changed');
     expect(readdirSync(join(bare, '.playline'))).toEqual(['data']);
   });
 });

@@ -6,11 +6,10 @@ import { openLog, tailOf } from './logs.ts';
 export interface CommandOptions {
   folder: string;
   env?: Record<string, string | undefined>;
-  /** File that gets its output. */
   logFile: string;
 }
 
-/** Addresses of registries and mirrors are private to the machine, so they are removed from our output. */
+/** Output must not show addresses of registries and mirrors. */
 export function withoutAddresses(text: string): string {
   return text.replace(/\b(https?|ftp):\/\/[^\s'")\]]+/g, '<address>');
 }
@@ -26,9 +25,9 @@ export class CommandError extends Error {
 }
 
 /**
- * Runs a program to its end, with its output in a log.
+ * Runs a program with its output in a log.
  * @returns its standard output
- * @throws CommandError with the last lines of its output when it does not end with 0
+ * @throws CommandError with the last lines of its output when it does not exit with 0
  */
 export function runCommand(program: string, args: readonly string[], options: CommandOptions): Promise<string> {
   const log = openLog(options.logFile);
@@ -54,7 +53,7 @@ export function runCommand(program: string, args: readonly string[], options: Co
   });
 }
 
-/** The path of a program in PATH, or in folders that an ordinary user's PATH lacks; null when not found. */
+/** Searches PATH, and folders that an ordinary user's PATH lacks. */
 export function findProgram(
   name: string,
   environment: Record<string, string | undefined> = process.env,

@@ -12,20 +12,20 @@ beforeAll(async () => {
 });
 afterAll(() => redis.close());
 
-/** Opens the identities of an empty Redis with an operator that fails in this way. */
-function openWith(exitCode: number, words: string) {
-  const places = testStackPaths();
-  const main = join(places.state, 'services/operator/src/main.ts');
+/** Opens the identities of an empty Redis with an operator command that fails. */
+function openWith(exitCode: number, message: string) {
+  const paths = testStackPaths();
+  const main = join(paths.state, 'services/operator/src/main.ts');
   mkdirSync(dirname(main), { recursive: true });
-  writeFileSync(main, `process.stderr.write(${JSON.stringify(words)}); process.exitCode = ${exitCode};`);
-  return openIdentities({ ...places, checkout: places.state }, { env: {}, redis });
+  writeFileSync(main, `process.stderr.write(${JSON.stringify(message)}); process.exitCode = ${exitCode};`);
+  return openIdentities({ ...paths, checkout: paths.state }, { env: {}, redis });
 }
 
-it('says that Redis has lost what it held when the operator refuses to take it for new', async () => {
+it('reports a Redis that lost its data when the operator command refuses to initialise it', async () => {
   expect(await openWith(EXIT.emptied, 'identity: consents hold data')).toBe('lost');
 });
 
-it('fails with the words of the operator on any other failure: nobody is told to rebuild a Redis that lost nothing', async () => {
+it('fails with the message of the operator command on any other failure, without a report of lost data', async () => {
   for (const code of [EXIT.failed, EXIT.unreachable])
     await expect(openWith(code, 'identity: a partition has no leader')).rejects.toThrow('a partition has no leader');
 });

@@ -10,7 +10,7 @@ import { installLine } from './machine.ts';
 import { freePorts } from './ports.ts';
 import { testStackPaths } from './test/paths.ts';
 
-test('every finding that is not good says how to mend it', async () => {
+test('every finding of doctor that is not good has a fix', async () => {
   const [port = 0] = await freePorts(1);
   const server = createServer();
   await new Promise<void>((done) => server.listen(port, '127.0.0.1', done));
@@ -23,36 +23,36 @@ test('every finding that is not good says how to mend it', async () => {
   for (const finding of findings) if (finding.level !== 'good') expect(finding.fix).toBeTruthy();
 });
 
-test('every disk with data is checked, also one behind a symbolic link', async () => {
-  const places = testStackPaths();
+test('doctor checks every disk with data, also one behind a symbolic link', async () => {
+  const paths = testStackPaths();
   const elsewhere = mkdtempSync('/dev/shm/playline-disk-');
   onTestFinished(() => rmSync(elsewhere, { recursive: true }));
-  mkdirSync(join(places.state, 'data'), { recursive: true });
-  symlinkSync(elsewhere, join(places.state, 'data', 'redis'));
-  mkdirSync(join(places.state, 'data', 'kafka'));
-  symlinkSync('/dev', join(places.state, 'data', 'kafka', 'data'));
-  const findings = await examine(places, { environment: {}, isRunning: true });
+  mkdirSync(join(paths.state, 'data'), { recursive: true });
+  symlinkSync(elsewhere, join(paths.state, 'data', 'redis'));
+  mkdirSync(join(paths.state, 'data', 'kafka'));
+  symlinkSync('/dev', join(paths.state, 'data', 'kafka', 'data'));
+  const findings = await examine(paths, { environment: {}, isRunning: true });
   const disks = findings.map(({ what }) => what).filter((what) => what.startsWith('disk'));
   expect(disks).toEqual([
     expect.stringMatching(/^disk: /),
-    expect.stringContaining(`disk of ${join(places.state, 'data', 'kafka', 'data')}: `),
-    expect.stringContaining(`disk of ${join(places.state, 'data', 'redis')}: `),
+    expect.stringContaining(`disk of ${join(paths.state, 'data', 'kafka', 'data')}: `),
+    expect.stringContaining(`disk of ${join(paths.state, 'data', 'redis')}: `),
   ]);
 });
 
-test('too little memory or disk is reported with the present and the required amount', () => {
-  const need = { need: 2 * 1024 ** 3, mend: 'make room' };
+test('doctor reports too little memory or disk with the available and the required amount', () => {
+  const need = { need: 2 * 1024 ** 3, fix: 'free space' };
   expect(checkAmount('disk', 3 * 1024 ** 3, need).level).toBe('good');
   expect(checkAmount('disk', 1024 ** 3, need)).toEqual({
     level: 'bad',
     what: 'disk: 1.0 GB free, 2.0 GB needed',
-    mend: 'make room',
+    fix: 'free space',
   });
 });
 
 test('available memory and the versions of Java and Redis are parsed from the system’s output', () => {
   expect(parseAvailableMemory('MemTotal: 9 kB\nMemAvailable:   2048 kB\n')).toBe(2 * 1024 ** 2);
-  expect(parseAvailableMemory('nothing of the kind')).toBeNull();
+  expect(parseAvailableMemory('something else')).toBeNull();
   expect(parseJavaMajor('openjdk version "17.0.15" 2025-04-15')).toBe(17);
   expect(parseJavaMajor('java version "1.8.0_402"')).toBe(1);
   expect(parseJavaMajor('command not found')).toBeNull();
@@ -60,7 +60,7 @@ test('available memory and the versions of Java and Redis are parsed from the sy
   expect(parseRedisVersion('')).toBeNull();
 });
 
-test('the command to run by hand names every missing package', () => {
+test('the command to install by hand names every missing package', () => {
   const missing = [
     { what: 'Java', debian: 'default-jre-headless', brew: 'openjdk@21' },
     { what: 'Redis', debian: 'redis-server', brew: 'redis' },
@@ -70,13 +70,13 @@ test('the command to run by hand names every missing package', () => {
   );
 });
 
-test('output of tools is shown without the addresses in it', () => {
+test('output of tools is shown without addresses', () => {
   expect(withoutAddresses('GET https://registry.example/a/b failed (http://x:1/)')).toBe(
     'GET <address> failed (<address>)',
   );
 });
 
-test('a run without tests, a broken test file and a failed check each count as a failure', () => {
+test('a run without tests, a broken test file and a failed check each count as a failed test', () => {
   expect(summarise(null, 0)).toEqual({ passed: 0, failed: 1 });
   expect(summarise({ numPassedTests: 3, numFailedTests: 0 }, 2)).toEqual({ passed: 3, failed: 2 });
   const testResults = [

@@ -6,19 +6,19 @@ import { writePrivateFile } from './private-file.ts';
 import { openFileWatch } from './stack.ts';
 import { testStackPaths } from './test/paths.ts';
 
-test('a replaced file is reported, also when it was replaced before the first check or did not exist yet', async () => {
+test('the file watch reports a file that is created, replaced or changed in place', async () => {
   const path = join(testStackPaths().state, 'keys.json');
-  let told = 0;
+  let reports = 0;
   const watch = openFileWatch(path, () => {
-    told++;
+    reports++;
   });
   onTestFinished(() => watch.close());
   writePrivateFile(path, 'one');
-  await until('the first file is told of', () => told === 1);
+  await until('the new file is reported', () => reports === 1);
   writePrivateFile(path, 'two');
-  await until('its successor is told of', () => told === 2);
+  await until('the replaced file is reported', () => reports === 2);
   writeFileSync(path, 'three');
-  await until('a change in place is told of', () => told === 3);
+  await until('the changed file is reported', () => reports === 3);
   watch.close();
-  expect(told).toBe(3);
+  expect(reports).toBe(3);
 });

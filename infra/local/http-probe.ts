@@ -1,7 +1,8 @@
-/** A process that accepts a connection but does not answer is asked again after this time. */
+// Probes of HTTP endpoints.
+
 const ANSWER_MS = 2000;
 
-/** True when the address answers with a status of 200 to 299. @throws Error when it does not answer */
+/** @throws Error for any status other than 200 to 299 */
 export async function answersOk(url: string): Promise<boolean> {
   const response = await fetch(url, { headers: { connection: 'close' }, signal: AbortSignal.timeout(ANSWER_MS) });
   await response.body?.cancel();
@@ -9,7 +10,7 @@ export async function answersOk(url: string): Promise<boolean> {
   return true;
 }
 
-/** The answer of a service at `/readyz`. */
+/** The response of `/readyz`. */
 interface Readiness {
   notReady?: string[];
   degraded?: string[];
@@ -25,14 +26,14 @@ async function fetchReadiness(admin: string): Promise<{ isReady: boolean; readin
 const toSentence = (names: readonly string[] = [], { reasons = {} }: Readiness) =>
   [names.join(', '), ...Object.values(reasons)].join('; ');
 
-/** @throws Error naming what a service lacks, and why */
+/** @throws Error with the reasons when a service is not ready */
 export async function assertReady(admin: string): Promise<boolean> {
   const { isReady, readiness } = await fetchReadiness(admin);
   if (isReady) return true;
   throw new Error(`not ready: ${toSentence(readiness.notReady, readiness)}`);
 }
 
-/** What a ready service cannot do, and why; null when it can do everything. @throws Error as `assertReady` does */
+/** What a ready service cannot do, and why; null when it can do everything. @throws Error as `assertReady` */
 export async function readDegraded(admin: string): Promise<string | null> {
   const { isReady, readiness } = await fetchReadiness(admin);
   if (!isReady) throw new Error(`not ready: ${toSentence(readiness.notReady, readiness)}`);

@@ -1,3 +1,4 @@
+// TLS and logins of the local Kafka broker.
 import { pbkdf2Sync, randomBytes } from 'node:crypto';
 import { join } from 'node:path';
 import { Admin, alterUserScramCredentialsV0, type Connection, kGetConnection } from '@platformatic/kafka';
@@ -5,20 +6,19 @@ import { toKeyStore } from './certificates.ts';
 import { writePrivateFile } from './private-file.ts';
 import type { Account, StackSecurity } from './security.ts';
 
-/** The listener for clients in a stack with TLS and logins. The plain one is only for the broker itself. */
+/** The listener for clients of a stack with TLS and logins. */
 export const SECURED_LISTENER = 'SECURED';
 const LOGIN_MODULES = 'org.apache.kafka.common.security';
-/** Lifetime of a login. Short, so that in every run clients have to log in again, as with managed brokers. */
+/** Short, so that clients have to log in again in every run, as with managed brokers. */
 const SESSION_MS = '20000';
-/** The minimum that brokers accept. */
+/** The minimum of brokers. */
 const ITERATIONS = 4096;
-/** Names of the SCRAM mechanisms in Kafka's protocol and of their digests in Node. */
+/** SCRAM mechanisms by their numbers in Kafka's protocol. */
 const SCRAM = [
   { mechanism: 1, digest: 'sha256', bytes: 32 },
   { mechanism: 2, digest: 'sha512', bytes: 64 },
 ] as const;
 
-/** The broker's settings for TLS and logins on the given listeners. */
 export function securedListenerSettings(
   listeners: readonly string[],
   { folder, security }: { folder: string; security: StackSecurity },
@@ -42,10 +42,7 @@ export function securedListenerSettings(
   );
 }
 
-/**
- * Sets the password of a SCRAM user for both digests. Creates the user if needed.
- * @param broker `host:port` of a listener whose clients may change users
- */
+/** Creates or changes a SCRAM user for both digests. @param broker `host:port` of a listener with this right */
 export async function setScramPassword(broker: string, { username, password }: Account): Promise<void> {
   const [host = '', port] = broker.split(':');
   const admin = new Admin({ clientId: 'playline-users', bootstrapBrokers: [broker], retries: 1 });
@@ -57,7 +54,7 @@ export async function setScramPassword(broker: string, { username, password }: A
         found as Parameters<(typeof admin)[typeof kGetConnection]>[1],
       );
     });
-    // One request each, because a request may change a user only once.
+    // A request may change a user only once.
     for (const { mechanism, digest, bytes } of SCRAM) {
       const salt = randomBytes(32);
       const saltedPassword = pbkdf2Sync(password, salt, ITERATIONS, bytes, digest);

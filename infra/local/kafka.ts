@@ -1,3 +1,4 @@
+// The Kafka brokers of a stack: settings, data folders and processes.
 import { randomBytes } from 'node:crypto';
 import { cpSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -13,28 +14,25 @@ import { writePrivateFile } from './private-file.ts';
 import type { StackSecurity } from './security.ts';
 import { storeEnvironment } from './store-environment.ts';
 
-/** Heap for a handful of topics on one machine. The page cache is outside of it. */
 const JVM_FLAGS = [
   '-Xms384m',
   '-Xmx384m',
   '-XX:+UseSerialGC',
   '-XX:ReservedCodeCacheSize=96m',
   '-XX:MaxDirectMemorySize=128m',
-  // Nothing reads the JVM's counters here, and they are sampled twenty times a second.
+  // Unused, and sampled twenty times a second.
   '-XX:-UsePerfData',
-  // On a small machine the second compiler costs more at the start than it gains.
+  // On a small machine the second compiler costs more than it gains.
   '-XX:TieredStopAtLevel=1',
 ];
 
-/** The same cluster id for every local stack, so that a formatted folder can be copied instead of created. */
+/** The same for every stack, so that a formatted folder can be copied. */
 const CLUSTER_ID = 'cGxheWxpbmUtbG9jYWwtMQ';
 const PROBE_TOPIC = 'playline.probe';
 
 /** A second listener of the broker, for clients behind a proxy. */
 export interface KafkaFront {
-  /** Where the broker listens. */
   port: number;
-  /** The port that it advertises to its clients. */
   advertisedPort: number;
 }
 
@@ -42,15 +40,14 @@ export interface KafkaPorts {
   kafka: number;
   controller: number;
   front?: KafkaFront | null;
-  /** Port of the listener with TLS and logins. A front then has both too. */
+  /** Listener with TLS and logins; the front listener then has both too. */
   secured?: number | null;
 }
 
-/** One broker of a cluster on this machine. The first is the controller of the cluster. */
+/** One broker of a cluster. The first is the controller. */
 export interface KafkaMember {
   /** Counts from 1. */
   id: number;
-  /** Number of brokers in the cluster. */
   clusterSize: number;
 }
 
@@ -86,13 +83,10 @@ function listenersOf({ kafka, controller, front, secured }: KafkaPorts, { id }: 
   };
 }
 
-/**
- * Settings that differ in a cluster of several brokers: Kafka's own topics have three replicas, and time-outs are short
- * for tests.
- */
-function clusterSettingsOf({ id, clusterSize: of }: KafkaMember): Record<string, string | number> {
-  if (of === 1) return {};
-  const [replicas, inSync] = [Math.min(3, of), Math.min(2, of)];
+/** Settings of a cluster of several brokers, with short time-outs for tests. */
+function clusterSettingsOf({ id, clusterSize }: KafkaMember): Record<string, string | number> {
+  if (clusterSize === 1) return {};
+  const [replicas, inSync] = [Math.min(3, clusterSize), Math.min(2, clusterSize)];
   return {
     ...(id === 1 ? {} : { 'process.roles': 'broker' }),
     'node.id': id,
@@ -103,7 +97,7 @@ function clusterSettingsOf({ id, clusterSize: of }: KafkaMember): Record<string,
     'transaction.state.log.min.isr': inSync,
     'share.coordinator.state.topic.replication.factor': replicas,
     'share.coordinator.state.topic.min.isr': inSync,
-    // A stopped follower is out of sync after seconds instead of half a minute.
+    // A stopped follower is out of sync after seconds.
     'replica.lag.time.max.ms': 2000,
     'replica.fetch.wait.max.ms': 200,
     'replica.socket.timeout.ms': 2000,
@@ -111,24 +105,21 @@ function clusterSettingsOf({ id, clusterSize: of }: KafkaMember): Record<string,
   };
 }
 
-/** A broker of a cluster has a handful of partitions and shares the machine with the others. */
 const MEMBER_HEAP = ['-Xms160m', '-Xmx160m'];
 
-function jvmFlagsOf({ clusterSize: of }: KafkaMember): string[] {
-  return of === 1 ? JVM_FLAGS : [...MEMBER_HEAP, ...JVM_FLAGS.filter((flag) => !/^-Xm[sx]/.test(flag))];
+function jvmFlagsOf({ clusterSize }: KafkaMember): string[] {
+  return clusterSize === 1 ? JVM_FLAGS : [...MEMBER_HEAP, ...JVM_FLAGS.filter((flag) => !/^-Xm[sx]/.test(flag))];
 }
 
-/** Keep a broker without work from doing much: threads look around several times a second, and a heartbeat wakes ten. */
+/** Reduce the work of a broker at rest. */
 const REST_SETTINGS: Record<string, number> = {
   'num.network.threads': 2,
-  // As many as the smallest supported machine has cores; broker and controller have so many each.
   'num.io.threads': 2,
-  // The topic of offsets has one partition, so more would only wait.
   'group.coordinator.threads': 1,
-  // A leader without followers does not need the file. As it comes, it is written and synced every 5 s.
+  // Without followers the file is not needed; by default it is written and synced every 5 s.
   'replica.high.watermark.checkpoint.interval.ms': 60_000,
   'broker.heartbeat.interval.ms': 1000,
-  // A record of the controller's that says nothing: twice a second, for members that a broker alone does not have.
+  // Empty records of the controller, twice a second by default.
   'metadata.max.idle.interval.ms': 10_000,
 };
 
@@ -143,7 +134,7 @@ function settingsOf(
     ...listenersOf(ports, member),
     'controller.listener.names': 'CONTROLLER',
     'inter.broker.listener.name': 'PLAINTEXT',
-    // Voters are a setting and not part of the data, so ports may change between two starts of the same folder.
+    // Voters are a setting, not data, so ports may change between two starts.
     'controller.quorum.voters': `1@127.0.0.1:${ports.controller}`,
     'log.dirs': dataFolder,
     'auto.create.topics.enable': false,
@@ -156,7 +147,7 @@ function settingsOf(
     'share.coordinator.state.topic.replication.factor': 1,
     'share.coordinator.state.topic.min.isr': 1,
     'share.coordinator.state.topic.num.partitions': 1,
-    // Tests wait for consumers to join, and no further ones will come.
+    // Tests wait for consumers to join.
     'group.initial.rebalance.delay.ms': 0,
     'group.min.session.timeout.ms': 1000,
     'group.consumer.min.session.timeout.ms': 1000,
@@ -166,9 +157,9 @@ function settingsOf(
     'num.recovery.threads.per.data.dir': 2,
     'log.cleaner.dedupe.buffer.size': 16 * 1024 * 1024,
     'log.segment.bytes': 128 * 1024 * 1024,
-    // There is no other broker to take over leadership.
+    // No other broker can take over leadership.
     'controlled.shutdown.enable': false,
-    // After a kill -9 the old registration must expire before the broker may register again.
+    // After a kill the old registration must expire before the broker can register again.
     'broker.session.timeout.ms': 3000,
     'controller.quorum.election.timeout.ms': 500,
     'controller.quorum.fetch.timeout.ms': 1000,
@@ -177,17 +168,16 @@ function settingsOf(
 }
 
 function writeSettings(path: string, settings: Record<string, string | number | boolean>): void {
-  // A backslash escapes in a properties file. Paths on supported systems contain none.
+  // A backslash escapes in a properties file.
   const lines = Object.entries(settings).map(([name, value]) => `${name}=${String(value).replaceAll('\\', '\\\\')}`);
-  // It may contain passwords of users.
   writePrivateFile(path, `${lines.join('\n')}\n`);
 }
 
 const log4jFlag = `-Dlog4j2.configurationFile=${join(import.meta.dirname, 'jars', 'log4j2.properties')}`;
 
-/** A formatted, empty data folder in the provisions. New stacks start with a copy of it, which saves a Java start. */
-async function formattedFolder(places: StackPaths, java: Java, classPath: string): Promise<string> {
-  const formatted = join(places.provisions, 'kafka', 'formatted');
+/** A formatted, empty data folder, which new stacks copy to save a Java start. */
+async function formattedFolder(paths: StackPaths, java: Java, classPath: string): Promise<string> {
+  const formatted = join(paths.provisions, 'kafka', 'formatted');
   if (existsSync(join(formatted, 'meta.properties'))) return formatted;
   const draft = `${formatted}.${process.pid}.new`;
   rmSync(draft, { recursive: true, force: true });
@@ -197,30 +187,27 @@ async function formattedFolder(places: StackPaths, java: Java, classPath: string
   const args = ['-XX:TieredStopAtLevel=1', log4jFlag, '-cp', classPath, 'kafka.tools.StorageTool', 'format'];
   await runCommand(java.program, [...args, '-t', CLUSTER_ID, '-c', settings], {
     folder: draft,
-    logFile: logFileOf(places, 'kafka'),
+    logFile: logFileOf(paths, 'kafka'),
   });
   rmSync(settings);
   try {
     renameSync(draft, formatted);
   } catch (error) {
-    // Another stack of this checkout was faster.
+    // Another stack of this checkout has just made it.
     if (!existsSync(join(formatted, 'meta.properties'))) throw error;
     rmSync(draft, { recursive: true, force: true });
   }
   return formatted;
 }
 
-/** Makes a copy of the formatted folder usable for another broker, with a separate id. */
+/** Gives a copy of the formatted folder a separate id. */
 function claimFolder(dataFolder: string, { id }: KafkaMember): void {
   const path = join(dataFolder, 'meta.properties');
   const text = readFileSync(path, 'utf8').replace(/^node\.id=.*$/m, `node.id=${id}`);
   writeFileSync(path, text.replace(/^directory\.id=.*$/m, `directory.id=${randomBytes(16).toString('base64url')}`));
 }
 
-/**
- * True once the broker stores records. An open port proves less: after a kill, a broker that is still fenced answers
- * metadata requests but refuses records.
- */
+/** True once the broker stores records. A broker that is still fenced after a kill answers metadata requests only. */
 export async function acceptsRecords(broker: string): Promise<boolean> {
   patchKafkaTimer();
   const client = new Kafka({
@@ -248,27 +235,26 @@ export async function acceptsRecords(broker: string): Promise<boolean> {
   }
 }
 
-/** A broker on loopback, from the published jars. It is its own controller, or the first of several is. */
 export async function kafkaSpec(
-  places: StackPaths,
+  paths: StackPaths,
   options: { java: Java; ports: KafkaPorts; member?: KafkaMember; security?: StackSecurity | null },
 ): Promise<ProcessSpec> {
   const { java, ports, member = SINGLE_BROKER, security = null } = options;
   const name = brokerName(member.id);
-  const folder = join(places.state, 'data', name);
+  const folder = join(paths.state, 'data', name);
   const dataFolder = join(folder, 'data');
-  const classPath = classPathOf(jarFolderOf(places).kafka);
+  const classPath = classPathOf(jarFolderOf(paths).kafka);
   if (!existsSync(join(dataFolder, 'meta.properties'))) {
-    cpSync(await formattedFolder(places, java, classPath), dataFolder, { recursive: true });
+    cpSync(await formattedFolder(paths, java, classPath), dataFolder, { recursive: true });
     if (member.id > 1) claimFolder(dataFolder, member);
   }
-  const etc = join(places.state, 'etc');
+  const etc = join(paths.state, 'etc');
   const settings = join(etc, `${name}.properties`);
   const names = [SECURED_LISTENER, ...(ports.front ? ['FRONT'] : [])];
   const secured = security === null ? {} : securedListenerSettings(names, { folder: etc, security });
   writeSettings(settings, { ...settingsOf(ports, dataFolder, member), ...secured });
-  // Brokers that end at the same time would overwrite each other's archive.
-  const archive = classArchiveOf(places, { name: 'kafka', java, classPath, writes: member.clusterSize === 1 });
+  // Brokers that end together would overwrite each other's archive.
+  const archive = classArchiveOf(paths, { name: 'kafka', java, classPath, writes: member.clusterSize === 1 });
   const broker = `127.0.0.1:${ports.kafka}`;
   return {
     name,
@@ -276,16 +262,16 @@ export async function kafkaSpec(
     args: [...jvmFlagsOf(member), ...archive.flags, log4jFlag, '-cp', classPath, 'kafka.Kafka', settings],
     env: storeEnvironment(),
     folder,
-    logFile: logFileOf(places, name),
+    logFile: logFileOf(paths, name),
     isReady: async () => {
       const accepts = await acceptsRecords(broker);
       if (accepts && security !== null) await setScramPassword(broker, security.kafka);
       return accepts;
     },
-    // The first start on a small idle machine takes 14 s, and several times that on a busy one.
+    // The first start on a small idle machine takes 14 s.
     readyDeadlineMs: 120_000,
     stopBy: 'SIGTERM',
-    // A stop takes a second. The first one also writes the class archive, which takes longer on a busy machine.
+    // The first stop also writes the class archive.
     stopDeadlineMs: 30_000,
     ...(archive.keep !== undefined && { onCleanEnd: archive.keep }),
   };

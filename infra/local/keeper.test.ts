@@ -19,7 +19,7 @@ import { testStackPaths } from './test/paths.ts';
 
 /** A kept Node process that runs `script`, and the events of its keeper. */
 function keep(script: string, changes: Partial<ProcessSpec> = {}, timerSlackMs?: number) {
-  const places = testStackPaths();
+  const paths = testStackPaths();
   const pids: (number | null)[] = [];
   const deaths: Death[] = [];
   const recoveries: string[] = [];
@@ -30,8 +30,8 @@ function keep(script: string, changes: Partial<ProcessSpec> = {}, timerSlackMs?:
     program: process.execPath,
     args: ['-e', script],
     env: process.env,
-    folder: places.state,
-    logFile: logFileOf(places, 'tiny'),
+    folder: paths.state,
+    logFile: logFileOf(paths, 'tiny'),
     isReady: async () => true,
     readyDeadlineMs: 20_000,
     stopBy: 'SIGTERM',
@@ -52,7 +52,7 @@ function keep(script: string, changes: Partial<ProcessSpec> = {}, timerSlackMs?:
 
 const FOREVER = 'setInterval(() => {}, 1000)';
 
-test('a process that is killed is started again, first after less than half a second', async () => {
+test('the keeper restarts a killed process after less than half a second', async () => {
   const { keeper, pids, deaths, recoveries } = keep(FOREVER);
   await keeper.whenReady();
   expect(recoveries).toEqual([]);
@@ -61,7 +61,7 @@ test('a process that is killed is started again, first after less than half a se
   expect(pids).toHaveLength(3);
   expect(pids[1]).toBeNull();
   expect(pids[2]).not.toBe(pids[0]);
-  expect(deaths).toMatchObject([{ name: 'tiny', how: 'signal SIGKILL' }]);
+  expect(deaths).toMatchObject([{ name: 'tiny', cause: 'signal SIGKILL' }]);
   expect(deaths[0]?.restartInMs).toBeLessThan(500);
 });
 
@@ -72,9 +72,9 @@ test('the wait before a restart doubles with each death in a row, up to five sec
   expect(delays.at(-1)).toBe(5_000);
 });
 
-test('a death is reported with the last lines of the process that died, not of an earlier one', async () => {
-  const places = testStackPaths();
-  const startsFile = join(places.state, 'starts');
+test('the keeper reports a death with the last lines of the dead process, not of an earlier one', async () => {
+  const paths = testStackPaths();
+  const startsFile = join(paths.state, 'starts');
   // Each process prints a number, becomes ready, and ends on request.
   const script = `
     const fs = require('node:fs');
@@ -87,20 +87,18 @@ test('a death is reported with the last lines of the process that died, not of a
   const { keeper, pids, deaths } = keep(script, { isReady: async () => startsSeen() > 0 });
   await keeper.whenReady();
   for (const round of [1, 2]) {
-    await until('it has spoken', () => startsSeen() === round);
+    await until('the process has started', () => startsSeen() === round);
     process.kill(pids.at(-1) ?? 0, 'SIGUSR2');
-    await until('its death', () => deaths.length === round);
+    await until('its death is reported', () => deaths.length === round);
   }
   expect(deaths.map((death) => death.cause)).toEqual(['exit code 7', 'exit code 7']);
   expect(deaths[1]?.lastLines).toContain('process number 2');
   expect(deaths[1]?.lastLines).not.toContain('process number 1');
 });
 
-test('a process that is only paused is left alone, and can still be stopped', async () => {
+test('the keeper does not restart a paused process, and can stop it', async () => {
   let cleanEnds = 0;
-  const onCleanEnd = () => {
-    cleanEnds += 1;
-  };
+  const onCleanEnd = () => void cleanEnds++;
   const { keeper, pids, deaths } = keep(FOREVER, { onCleanEnd });
   await keeper.whenReady();
   const pid = pids[0] ?? 0;
@@ -114,32 +112,20 @@ test('a process that is only paused is left alone, and can still be stopped', as
   expect(cleanEnds).toBe(1);
 });
 
-test('a process that ends before it was ever ready fails the start with its last lines and is not started again', async () => {
-  const { keeper, pids } = keep('console.error("no such topic"); process.exit(3)', { isReady: async () => false });
-  await expect(keeper.whenReady()).rejects.toThrow(/tiny ended before it was ready \(exit code 3\).*no such topic/s);
-  expect(pids).toEqual([expect.any(Number), null]);
+test.each([
+  ['ends', 'console.error("no such topic"); process.exit(3)', {}, /\(exit code 3\).*no such topic/s, 'no such topic'],
+  ['throws', 'throw new Error("wrong folder")', {}, /wrong folder/, 'exit code 1: Error: wrong folder'],
+  ['does not exist', '', { program: '/nonexistent/program' }, /tiny .*cannot start/, 'cannot start'],
+])('a program that %s before it is ready fails the start with its last lines, without a restart', async (...row) => {
+  const [, script, changes, message, lastError] = row;
+  const { keeper, pids, conditions } = keep(script, { isReady: async () => false, ...changes });
+  await expect(keeper.whenReady()).rejects.toThrow(message);
+  expect(conditions.at(-1)?.lastError?.what).toContain(lastError);
+  expect(pids.at(-1)).toBeNull();
+  expect(pids.length).toBeLessThan(3);
 });
 
-test('the last lines of a process are reported without stack frames', async () => {
-  const { keeper, conditions } = keep('throw new Error("the folder is not mine")', { isReady: async () => false });
-  await expect(keeper.whenReady()).rejects.toThrow();
-  expect(conditions.at(-1)?.lastError?.what).toBe('exit code 1: Error: the folder is not mine');
-});
-
-test('a program that does not exist fails the start by name', async () => {
-  const { keeper } = keep('', { program: '/nonexistent/program', isReady: async () => false });
-  await expect(keeper.whenReady()).rejects.toThrow(/tiny .*could not be started/);
-});
-
-test('a process that does not answer in time fails the start and stays until it is stopped', async () => {
-  const { keeper, pids } = keep(FOREVER, { isReady: async () => false, readyDeadlineMs: 100 });
-  await expect(keeper.whenReady()).rejects.toThrow('tiny was not ready within 0.1 s');
-  expect(markOf(pids[0] ?? 0)).not.toBeNull();
-  await keeper.stop();
-  expect(markOf(pids[0] ?? 0)).toBeNull();
-});
-
-/** A program that writes a file when it has started, and one when it is asked to end. */
+/** A program that writes one file when it has started, and another on SIGTERM. */
 function drainingIn({ state }: StackPaths) {
   const [started, drained] = [join(state, 'started'), join(state, 'drained')];
   const script = `
@@ -150,20 +136,18 @@ function drainingIn({ state }: StackPaths) {
   return { script, started, drained };
 }
 
-test('stop lets a process drain, and kills it only after its deadline', async () => {
-  const places = testStackPaths();
-  const { script, started, drained } = drainingIn(places);
+test('the keeper lets a process stop by itself, and kills it only after its deadline', async () => {
+  const paths = testStackPaths();
+  const { script, started, drained } = drainingIn(paths);
   let cleanEnds = 0;
-  const onCleanEnd = () => {
-    cleanEnds += 1;
-  };
+  const onCleanEnd = () => void cleanEnds++;
   const draining = keep(script, { isReady: async () => existsSync(started), onCleanEnd });
   await draining.keeper.whenReady();
   await draining.keeper.stop();
   expect(existsSync(drained)).toBe(true);
   expect(cleanEnds).toBe(1);
 
-  const deaf = join(places.state, 'deaf');
+  const deaf = join(paths.state, 'deaf');
   const stubborn = keep(
     `process.on('SIGTERM', () => {}); require('node:fs').writeFileSync(${JSON.stringify(deaf)}, ''); ${FOREVER}`,
     { isReady: async () => existsSync(deaf), stopDeadlineMs: 100, onCleanEnd },
@@ -174,7 +158,7 @@ test('stop lets a process drain, and kills it only after its deadline', async ()
   expect(cleanEnds).toBe(1);
 });
 
-test('a stop at once kills a process, unless something is to be done at its clean end', async () => {
+test('an immediate stop kills a process, unless it has something to do at a clean end', async () => {
   const killed = drainingIn(testStackPaths());
   const ended = drainingIn(testStackPaths());
   let cleanEnds = 0;
@@ -194,23 +178,23 @@ test('a stop during the wait before a restart prevents the restart', async () =>
   const { keeper, pids, deaths } = keep(FOREVER);
   await keeper.whenReady();
   process.kill(pids[0] ?? 0, 'SIGKILL');
-  await until('its death', () => deaths.length === 1);
+  await until('its death is reported', () => deaths.length === 1);
   await keeper.stop();
   const later = keep(FOREVER);
   await later.keeper.whenReady();
   expect(pids).toHaveLength(2);
 });
 
-test('a log that has grown too large is moved aside when its process starts', async () => {
-  const places = testStackPaths();
-  const logFile = join(places.state, 'large.log');
+test('the keeper renames a log that is too large when it starts the process', async () => {
+  const paths = testStackPaths();
+  const logFile = join(paths.state, 'large.log');
   writeFileSync(logFile, Buffer.alloc(11 * 1024 * 1024, 'x'));
   const { keeper } = keep(FOREVER, { logFile });
   await keeper.whenReady();
   expect(existsSync(`${logFile}.1`)).toBe(true);
 });
 
-test('a process that runs without serving is reported once with the reason, left alone, and reported again once it serves', async () => {
+test('the keeper reports a process that does not serve once with the reason, and again when it serves', async () => {
   let reason: string | null = null;
   const isReady = async () => {
     if (reason !== null) throw new Error(reason);
@@ -222,12 +206,12 @@ test('a process that runs without serving is reported once with the reason, left
   });
   await keeper.whenReady();
   reason = 'not ready: broker';
-  await until('it is told of', () => silences.length === 1);
+  await until('it is reported', () => silences.length === 1);
   expect(silences).toEqual([{ name: 'tiny', pid: pids[0], reason }]);
   expect(conditions.at(-1)).toMatchObject({ state: 'not serving', reason, lastError: { what: reason } });
   expect(conditions.at(-1)).toMatchObject({ isSilent: true });
   reason = 'not ready: broker, schemas';
-  await until('the new reason is known', () => conditions.at(-1)?.reason === reason);
+  await until('the new reason is recorded', () => conditions.at(-1)?.reason === reason);
   reason = null;
   await until('it is ready again', () => recoveries.length === 1);
   expect(silences).toHaveLength(1);
@@ -236,13 +220,16 @@ test('a process that runs without serving is reported once with the reason, left
   expect(conditions.at(-1)).toMatchObject({ state: 'serving', reason: null, restarts: 0, isSilent: false });
 });
 
-test('a process that was not ready in time is still watched: it is reported when it serves, and restarted when it ends', async () => {
+test('a process that is not ready in time fails the start, is reported when it serves, and is restarted when it ends', async () => {
   let isReady = false;
   const { keeper, pids, recoveries, conditions } = keep(FOREVER, { isReady: async () => isReady, readyDeadlineMs: 50 });
-  await expect(keeper.whenReady()).rejects.toThrow(NotReadyError);
+  const failure = keeper.whenReady();
+  await expect(failure).rejects.toThrow(NotReadyError);
+  await expect(failure).rejects.toThrow('tiny was not ready within 0.05 s');
   expect(conditions.at(-1)?.state).toBe('not serving');
   isReady = true;
   await until('it is ready', () => recoveries.length === 1);
+  expect(pids).toHaveLength(1);
   process.kill(pids[0] ?? 0, 'SIGKILL');
   await until('it is ready again', () => recoveries.length === 2);
   expect(conditions.at(-1)).toMatchObject({
@@ -252,36 +239,29 @@ test('a process that was not ready in time is still watched: it is reported when
   });
 });
 
-test('a process can be restarted although its folder was emptied meanwhile', async () => {
-  const folder = join(testStackPaths().state, 'data');
-  const { keeper, pids, recoveries } = keep(FOREVER, { folder });
+test('a restart computes the arguments again and creates a missing folder', async () => {
+  const paths = testStackPaths();
+  const folder = join(paths.state, 'data');
+  const [logFile, starts] = [logFileOf(paths, 'starts'), [1, 2]];
+  const args = () => ['-e', `console.log('start ${starts.shift()}'); ${FOREVER}`];
+  const { keeper, pids } = keep('', { logFile, args, folder });
   await keeper.whenReady();
+  await until('the first start', () => readFileSync(logFile, 'utf8').includes('start 1'));
   rmSync(folder, { recursive: true });
   process.kill(pids[0] ?? 0, 'SIGKILL');
-  await until('it is ready again', () => recoveries.length === 1);
-});
-
-test('the arguments of a process are asked anew for each start', async () => {
-  const places = testStackPaths();
-  const [logFile, starts] = [logFileOf(places, 'asked'), [1, 2]];
-  const args = () => ['-e', `console.log('start ${starts.shift()}'); ${FOREVER}`];
-  const { keeper, pids } = keep('', { logFile, args });
-  await keeper.whenReady();
-  await until('it has begun', () => readFileSync(logFile, 'utf8').includes('start 1'));
-  process.kill(pids[0] ?? 0, 'SIGKILL');
-  await until('it has begun again', () => readFileSync(logFile, 'utf8').includes('start 2'));
+  await until('the second start', () => readFileSync(logFile, 'utf8').includes('start 2'));
 });
 
 const SLACK = '/proc/self/timerslack_ns';
 
-test('a process and its children have the timer slack that they are given, and nobody else has it', async () => {
+test('a process and its children have the given timer slack, and the keeper keeps its own', async () => {
   const before = readFileSync(SLACK, 'utf8');
   const script = `console.log(require('node:child_process').execFileSync('cat', ['${SLACK}'], { encoding: 'utf8' })); ${FOREVER}`;
-  const places = testStackPaths();
+  const paths = testStackPaths();
   const slackOf = async (timerSlackMs?: number) => {
-    const logFile = logFileOf(places, `slack-${timerSlackMs}`);
+    const logFile = logFileOf(paths, `slack-${timerSlackMs}`);
     keep(script, { logFile }, timerSlackMs);
-    await until('it has said its slack', () => existsSync(logFile) && readFileSync(logFile, 'utf8').includes('\n'));
+    await until('the slack is printed', () => existsSync(logFile) && readFileSync(logFile, 'utf8').includes('\n'));
     return Number(readFileSync(logFile, 'utf8'));
   };
   expect(await slackOf(40)).toBe(40_000_000);

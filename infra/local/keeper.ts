@@ -1,30 +1,30 @@
+// Keeps processes of a stack running.
 import { type ChildProcess, spawn } from 'node:child_process';
 import { closeSync, fstatSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import type { Condition } from './condition.ts';
 import { lastMessageOf, openLog, tailOf } from './logs.ts';
 import { watchReadiness } from './readiness-watch.ts';
 
-/** How to start one process of the stack, how to tell that it serves, and how to stop it. */
+/** How to start, check and stop a process. */
 export interface ProcessSpec {
   readonly name: string;
   readonly program: string;
-  /** Or what gives them for each start anew. */
+  /** A function is called at each start. */
   readonly args: readonly string[] | (() => readonly string[]);
   readonly env: Record<string, string | undefined>;
-  /** Created when absent, so that a process can start after its data was removed. */
+  /** Created when absent. */
   readonly folder: string;
-  /** Gets standard output and errors, appended. */
   readonly logFile: string;
-  /** True while it serves, not merely runs. An exception counts as false, and its message is the reason. */
+  /** True while it serves. The message of an exception is the reason why not. */
   isReady(): Promise<boolean>;
   readonly readyDeadlineMs: number;
-  /** For tests. Both are a minute by default. */
+  /** For tests. The defaults are a minute. */
   readonly watch?: { readonly silenceMaxMs?: number; readonly calmPollMs?: number };
-  /** 'end-of-input' for the one process that stops when its standard input ends. */
+  /** 'end-of-input' for a process that stops when its standard input ends. */
   readonly stopBy: 'SIGTERM' | 'end-of-input';
   /** SIGKILL follows after this time. */
   readonly stopDeadlineMs: number;
-  /** Called when it has ended by itself after `stop`. */
+  /** Called after an end within the deadline. */
   onCleanEnd?(): void;
 }
 
@@ -32,20 +32,19 @@ export interface Death {
   name: string;
   /** `exit code 1` or `signal SIGKILL` */
   cause: string;
-  /** The last lines in its log since it was started. */
+  /** Lines in its log since its start. */
   lastLines: string;
   restartInMs: number;
 }
 
 export interface KeeperEvents {
-  /** A new process id, or null while there is no process. Called before anything else can happen to the process. */
+  /** Called before anything else can happen to the process; null while there is none. */
   onPid(name: string, pid: number | null): void;
   onDeath(death: Death): void;
-  /** Ready again after a death or a reported silence, or for the first time after its deadline. */
+  /** Ready after a death, a reported silence or its deadline. */
   onRecovery(name: string): void;
-  /** No check has found it serving for a minute. Called once until it serves again. */
+  /** Not ready for a minute. Called once until it is ready again. */
   onSilence?(silence: Silence): void;
-  /** The condition of the process has changed. */
   onCondition?(condition: Condition): void;
 }
 
@@ -58,7 +57,7 @@ export interface Silence {
 /** The process runs, but was not ready within its deadline. */
 export class NotReadyError extends Error {
   override readonly name = 'NotReadyError';
-  /** The reason that its last probe gave. */
+  /** Of the last probe. */
   readonly reason: string;
   constructor(message: string, reason: string) {
     super(message);
@@ -66,30 +65,20 @@ export class NotReadyError extends Error {
   }
 }
 
-export interface StopOptions {
-  /** True for a process whose data nobody needs any more: it is killed, unless something is to be done at its clean end. */
-  readonly immediately?: boolean;
-}
-
-/** Keeps one process alive. */
 export interface Keeper {
   readonly name: string;
-  /**
-   * @throws Error with the last lines of its log when it ends before it was ever ready
-   * @throws NotReadyError when its deadline is over first. It is still watched and restarted then
-   */
+  /** @throws Error with the last lines of its log when it ends before it was ready; NotReadyError at its deadline */
   whenReady(): Promise<void>;
-  /** Ends the process for good; resolves when it has ended. */
-  stop(options?: StopOptions): Promise<void>;
+  /** Ends the process. `immediately`: kills it, unless it has something to do at a clean end. */
+  stop(options?: { readonly immediately?: boolean }): Promise<void>;
 }
 
-/** Less than the promised half second, but enough for the system to release the dead process's sockets and locks. */
+/** Enough for the system to release sockets and locks of the dead process. */
 const FIRST_RESTART_MS = 150;
-/** A process that cannot run is restarted at most once in this time. */
 const RESTART_MAX_MS = 5_000;
-/** After being ready for this long, a process counts as recovered: its next death is the first in a row again. */
+/** After this time of being ready, the next death counts as the first again. */
 const HEALTHY_MS = 5_000;
-/** Time to wait before the restart after the `deaths`-th death in a row (from 1). */
+/** @param deaths in a row, from 1 */
 export function restartDelayMs(deaths: number): number {
   return Math.min(RESTART_MAX_MS, FIRST_RESTART_MS * 2 ** (deaths - 1));
 }
@@ -105,7 +94,7 @@ class KeptProcess implements Keeper {
   private timer: NodeJS.Timeout | undefined;
   private deaths = 0;
   private restarts = 0;
-  /** It was ready once, or its deadline is over. From then on it is restarted whenever it ends. */
+  /** It was ready once, or its deadline has passed. From then on it is restarted whenever it ends. */
   private isStarted = false;
   private isStopping = false;
   private condition: Condition;
@@ -118,7 +107,7 @@ class KeptProcess implements Keeper {
     const [pid, sinceAt] = [null, new Date().toISOString()];
     const isWell = { reason: null, isSilent: false, lastError: null };
     this.condition = { name: spec.name, state: 'starting', pid, sinceAt, restarts: 0, ...isWell };
-    // The caller may see an earlier failure first and never await this promise.
+    // The caller may never await this promise after an earlier failure.
     this.firstReady.promise.catch(() => {});
     this.start();
   }
@@ -150,8 +139,7 @@ class KeptProcess implements Keeper {
         cwd: spec.folder,
         env: spec.env,
         stdio: [spec.stopBy === 'end-of-input' ? 'pipe' : 'ignore', log, log],
-        // A separate session, so that Ctrl-C in the terminal reaches only the supervisor, which stops everything in
-        // order.
+        // A separate session: Ctrl-C reaches only the supervisor, which stops everything in order.
         detached: true,
       }),
     );
@@ -160,7 +148,7 @@ class KeptProcess implements Keeper {
     if (child.pid !== undefined) this.events.onPid(this.name, child.pid);
     const { restarts } = this;
     this.note({ state: 'starting', pid: child.pid ?? null, sinceAt: new Date().toISOString(), restarts, reason: null });
-    child.stdin?.on('error', () => {}); // it may end before its input does
+    child.stdin?.on('error', () => {}); // it may end before its input
     this.exited = new Promise((done) => {
       let isOver = false;
       const end = (how: string) => {
@@ -171,7 +159,7 @@ class KeptProcess implements Keeper {
         this.events.onPid(this.name, null);
         if (!this.isStopping) this.onExit(how, logStart);
       };
-      child.once('error', (error) => end(`it could not be started: ${error.message}`));
+      child.once('error', (error) => end(`cannot start: ${error.message}`));
       child.once('exit', (code, signal) => end(signal === null ? `exit code ${code}` : `signal ${signal}`));
     });
     this.watch(child);
@@ -184,7 +172,7 @@ class KeptProcess implements Keeper {
     this.note({ pid: null, isSilent: false, sinceAt: new Date().toISOString() });
     this.noteFault('ended', `${how}: ${lastMessageOf(this.spec.logFile, logStart)}`);
     if (!this.isStarted) {
-      // A restart does not help a process that never served. The whole start has failed.
+      // A process that never served fails the start; a restart does not help.
       this.firstReady.reject(new Error(`${this.name} ended before it was ready (${how})${quoted(lastLines)}`));
       return;
     }
@@ -217,7 +205,7 @@ class KeptProcess implements Keeper {
         },
         onFault: (reason) => {
           if (!this.isStarted && performance.now() > deadline) {
-            // It was reported as not ready, so its readiness is reported too.
+            // Reported as not ready, so its readiness is reported too.
             [isRecovery, isBeginning, this.isStarted] = [true, false, true];
             this.firstReady.reject(this.notReady(reason));
           }
@@ -235,22 +223,21 @@ class KeptProcess implements Keeper {
   }
 
   private notReady(reason: string): NotReadyError {
-    const lastLines = quoted(tailOf(this.spec.logFile));
-    const words = `${this.name} was not ready within ${this.spec.readyDeadlineMs / 1000} s${lastLines}`;
-    return new NotReadyError(words, reason);
+    const message = `${this.name} was not ready within ${this.spec.readyDeadlineMs / 1000} s`;
+    return new NotReadyError(message + quoted(tailOf(this.spec.logFile)), reason);
   }
 
-  async stop({ immediately: atOnce = false }: StopOptions = {}): Promise<void> {
+  async stop({ immediately = false }: { readonly immediately?: boolean } = {}): Promise<void> {
     this.isStopping = true;
     clearTimeout(this.timer);
     this.note({ state: 'stopped', reason: null });
     this.firstReady.reject(new Error(`${this.name} was stopped`));
     const { child } = this;
     if (child === null) return;
-    if (atOnce && this.spec.onCleanEnd === undefined) child.kill('SIGKILL');
+    if (immediately && this.spec.onCleanEnd === undefined) child.kill('SIGKILL');
     else if (this.spec.stopBy === 'end-of-input') child.stdin?.end();
     else child.kill('SIGTERM');
-    // A paused process gets SIGTERM only when it continues.
+    // A paused process handles SIGTERM when it continues.
     child.kill('SIGCONT');
     let isClean = true;
     const kill = setTimeout(() => {
@@ -267,24 +254,16 @@ function quoted(lines: string): string {
   return lines === '' ? '; it wrote nothing' : `; its last lines:\n${lines.replace(/^/gm, '    ')}`;
 }
 
-/**
- * Starts a process, and restarts it whenever it ends, until `stop`.
- * @param timerSlackMs how late the timers of the process may fire; absent: as the system has it
- */
+/** Starts a process and restarts it whenever it ends. @param timerSlackMs how late its timers may fire; default: the system's */
 export function keepRunning(spec: ProcessSpec, events: KeeperEvents, timerSlackMs?: number): Keeper {
   return new KeptProcess(spec, events, timerSlackMs);
 }
 
-/** Of the main thread, which starts all processes (`man 5 proc_pid_timerslack_ns`). */
+/** Of the main thread (`man 5 proc_pid_timerslack_ns`). */
 const FILE = '/proc/self/timerslack_ns';
 const NS_PER_MS = 1_000_000;
 
-/**
- * Starts a process whose timers may fire so much late. The system then lets several fire at one wake-up of a processor. A
- * process has the slack of the thread that starts it, and gives it to its own threads and children. So the main thread,
- * which must be the caller's, has it for a moment. On a system without the setting the process is started as usual.
- * @param slackMs undefined: as the system has it
- */
+/** A process inherits the slack of the thread that starts it, so the main thread has it for a moment. Linux only. */
 function withTimerSlack<T>(slackMs: number | undefined, start: () => T): T {
   const usual = slackMs === undefined ? null : changeSlack(slackMs * NS_PER_MS);
   try {
@@ -294,7 +273,7 @@ function withTimerSlack<T>(slackMs: number | undefined, start: () => T): T {
   }
 }
 
-/** @returns what it was before, in ns; null where the system has no such setting, as outside of Linux, or does not allow it */
+/** @returns the previous value in ns; null without such a setting */
 function changeSlack(ns: number): number | null {
   try {
     const usual = Number(readFileSync(FILE, 'utf8'));

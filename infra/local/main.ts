@@ -1,14 +1,11 @@
 // Runs one command of the local stack. bootstrap.mjs has checked its arguments and provided Node 24 and the packages.
 import { join } from 'node:path';
-import { OPERATED } from './commands/run.ts';
+import { OPERATOR_COMMANDS } from './commands/run.ts';
 import { type StackPaths, stackPathsOf } from './paths.ts';
 
-type Command = (places: StackPaths, args: readonly string[]) => Promise<number>;
+type Command = (paths: StackPaths, args: readonly string[]) => Promise<number>;
 
-/**
- * Each command is loaded only when it is called. Most commands only pass their arguments on and need no client of any
- * store.
- */
+/** Loaded when called, because most commands need no client of a store. */
 const COMMANDS: Record<string, () => Promise<Command>> = {
   start: async () => (await import('./commands/start.ts')).start,
   up: async () => (await import('./commands/up.ts')).up,
@@ -27,11 +24,11 @@ const COMMANDS: Record<string, () => Promise<Command>> = {
   supervise: async () => (await import('./commands/up.ts')).superviseDetached,
 };
 
-for (const name of OPERATED) COMMANDS[name] = async () => (await import('./commands/run.ts')).operate(name);
+for (const name of OPERATOR_COMMANDS) COMMANDS[name] = async () => (await import('./commands/run.ts')).operate(name);
 for (const name of ['bench', 'fuzz', 'faults', 'attacks'] as const)
   COMMANDS[name] = async () => (await import('./commands/run.ts')).measure(name);
 
-// Node stores compiled code there, also for processes that inherit this environment. It saves a third of a start.
+// A compile cache, inherited by child processes, saves a third of a start.
 process.env.NODE_COMPILE_CACHE ??= join(stackPathsOf().provisions, 'compile-cache');
 
 const [name = '', ...args] = process.argv.slice(2);

@@ -2,10 +2,10 @@ import { spawnSync } from 'node:child_process';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
-import { OPERATED } from './commands/run.ts';
+import { OPERATOR_COMMANDS } from './commands/run.ts';
 import { CHECKOUT } from './paths.ts';
 
-/** No addresses of a deployment, so that a command cannot work on anything. */
+/** Without addresses of a deployment. */
 const env = { PATH: process.env.PATH, HOME: tmpdir() };
 
 function run(...args: string[]) {
@@ -19,8 +19,8 @@ function run(...args: string[]) {
   return { code: status, out: stdout, err: stderr };
 }
 
-it.each([...OPERATED, 'simulate', 'verify', 'bench', 'fuzz', 'faults', 'attacks'])(
-  'npm run %s explains itself with --help, ends with 2 for wrong arguments, and does nothing',
+it.each([...OPERATOR_COMMANDS, 'simulate', 'verify', 'bench', 'fuzz', 'faults', 'attacks'])(
+  'npm run %s explains itself with --help, returns 2 for wrong arguments, and does nothing',
   (name) => {
     const help = run(name, '--help');
     expect(help.code).toBe(0);

@@ -1,21 +1,18 @@
+// Folders of a stack.
 import { join, resolve } from 'node:path';
 
-/** Folders of a stack. Two stacks of one checkout share only the provisions. */
+/** Two stacks of one checkout share only the provisions. */
 export interface StackPaths {
-  /** The checkout's folder. */
   readonly checkout: string;
-  /** Downloads and what is built from them once: jars, class archives, a formatted Kafka folder. */
+  /** Downloads and what is built from them. */
   readonly provisions: string;
-  /** One stack's data, secrets, logs and records of its processes. */
+  /** Data, secrets, logs and records of processes. */
   readonly state: string;
 }
 
 export const CHECKOUT = resolve(import.meta.dirname, '..', '..');
 
-/**
- * The folder of the stack that people start: `.playline` in the checkout, or in the folder of PLAYLINE_ROOT, for data
- * on another disk.
- */
+/** `.playline` in the checkout, or in the folder of PLAYLINE_ROOT. */
 const defaultStateFolder = () => join(process.env.PLAYLINE_ROOT || CHECKOUT, '.playline');
 
 /** @param state the stack's folder */
@@ -23,6 +20,6 @@ export function stackPathsOf(state = defaultStateFolder()): StackPaths {
   return { checkout: CHECKOUT, provisions: join(CHECKOUT, '.playline'), state: resolve(state) };
 }
 
-export function logFileOf(places: StackPaths, name: string): string {
-  return join(places.state, 'logs', `${name}.log`);
+export function logFileOf(paths: StackPaths, name: string): string {
+  return join(paths.state, 'logs', `${name}.log`);
 }

@@ -1,29 +1,30 @@
+// Identifies processes across restarts, and ends them.
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 
-/** A process that was seen alive. Its id alone may belong to another process later, or after a reboot. */
+/** A process that was seen alive. Its id alone may later belong to another process. */
 export interface ProcessRecord {
   name: string;
   pid: number;
-  /** Distinguishes this process from any other that ever has the same id. */
+  /** Distinguishes this process from any other with the same id. */
   mark: string;
 }
 
 const LINUX_BOOT_ID = '/proc/sys/kernel/random/boot_id';
-/** Fields of /proc/<pid>/stat, counted after the name in parentheses, which may contain spaces and parentheses. */
+/** Fields of /proc/<pid>/stat after the name in parentheses. */
 const STATE_FIELD = 0;
 const START_TICKS_FIELD = 19;
 
 function linuxMark(pid: number): string | null {
   const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
-  // State Z: the process has ended, and its parent has not reaped it yet.
+  // State Z: the process has ended and is not reaped yet.
   if (fields[STATE_FIELD] === 'Z' || fields[STATE_FIELD] === 'X') return null;
   return `${readFileSync(LINUX_BOOT_ID, 'utf8').trim()}/${fields[START_TICKS_FIELD]}`;
 }
 
-/** The mark of a living process (boot id and start time), or null when no such process lives. */
+/** Boot id and start time of a living process, or null. */
 export function markOf(pid: number): string | null {
   try {
     if (process.platform === 'linux') return linuxMark(pid);
@@ -33,10 +34,10 @@ export function markOf(pid: number): string | null {
   }
 }
 
-/** The value of Linux on every processor that Node supports. */
+/** On every processor that Node supports. */
 const TICKS_PER_SECOND = 100;
 
-/** Age of a process in seconds by the system's clock; null when the system does not say. */
+/** Age in seconds by the system's clock; null when unknown. */
 export function ageOf(pid: number): number | null {
   try {
     if (process.platform !== 'linux') return null;
@@ -49,15 +50,10 @@ export function ageOf(pid: number): number | null {
   }
 }
 
-/** True while the recorded process itself lives. */
 export function isAlive(record: ProcessRecord): boolean {
   return markOf(record.pid) === record.mark;
 }
 
-/**
- * Interval of checks whether a process has ended. Short compared with any grace time, long compared with the cost of a
- * check.
- */
 const POLL_MS = 25;
 
 async function isGoneWithin(record: ProcessRecord, graceMs: number): Promise<boolean> {
@@ -69,10 +65,7 @@ async function isGoneWithin(record: ProcessRecord, graceMs: number): Promise<boo
   return true;
 }
 
-/**
- * Ends a recorded process that is not our child: SIGTERM (and SIGCONT, in case it is paused), then SIGKILL after the
- * grace time. Never signals another process with the same id.
- */
+/** Ends a process that is not a child: SIGTERM (and SIGCONT, in case it is paused), then SIGKILL after the grace time. */
 export async function endProcess(record: ProcessRecord, graceMs: number): Promise<void> {
   for (const signal of ['SIGTERM', 'SIGKILL'] as const) {
     if (!isAlive(record)) return;
@@ -80,7 +73,7 @@ export async function endProcess(record: ProcessRecord, graceMs: number): Promis
       process.kill(record.pid, signal);
       process.kill(record.pid, 'SIGCONT');
     } catch {
-      // It ended between the check and the signal.
+      // It has just ended.
     }
     if (await isGoneWithin(record, graceMs)) return;
   }

@@ -1,9 +1,10 @@
+// The test event of a start.
 import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import { sendStatement } from '@playline/stores';
 import { publishableKeyHeaderOf, type StackFile } from './stack-file.ts';
 
-/** Time for one message from Kafka to ClickHouse, including the joining of all consumer groups. */
+/** Includes the joining of all consumer groups. */
 const CROSSING_MAX_MS = 60_000;
 const POLL_MS = 50;
 
@@ -30,7 +31,7 @@ async function postMessage(file: StackFile, messageId: string): Promise<void> {
     throw new Error(`the gateway answered the first batch with ${response.status}: ${body.slice(0, 500)}`);
 }
 
-/** Counts the message's rows in the view that analysts use. @throws Error with ClickHouse's message */
+/** Reads the view that analysts use. */
 async function countRows(file: StackFile, messageId: string): Promise<number> {
   const answer = await sendStatement(file.clickhouse, {
     body: 'SELECT count() FROM events_exact WHERE message_id = {id:UUID} FORMAT TSV',
@@ -41,9 +42,8 @@ async function countRows(file: StackFile, messageId: string): Promise<number> {
 }
 
 /**
- * Posts one message and waits until it is in ClickHouse, so that the whole pipeline is proven.
- * @returns milliseconds from the answer to the row
- * @throws Error when the gateway refuses it or the row does not come in time
+ * Posts one message and waits until it is in ClickHouse.
+ * @returns milliseconds from the response to the row
  */
 export async function proveRoundTrip(file: StackFile): Promise<number> {
   const messageId = randomUUID();

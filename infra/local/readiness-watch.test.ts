@@ -4,7 +4,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import { patchKafkaTimer } from '../kafka/timer.ts';
 import { sentenceOf } from './readiness-watch.ts';
 
-test('a broker that accepts connections and never answers is reported with the time, without the name of a request', async () => {
+test('a broker that accepts connections but never answers is reported with the time, without the name of a request', async () => {
   const server = createServer(() => {});
   await new Promise<void>((done) => server.listen(0, '127.0.0.1', done));
   onTestFinished(() => void server.close());
@@ -18,7 +18,7 @@ test('a broker that accepts connections and never answers is reported with the t
   expect(sentenceOf(fault)).toBe('it does not answer within 1 s');
 });
 
-test('words that an error and its cause share are reported once', () => {
+test('a message that an error and its cause share is reported once', () => {
   const cause = new Error('no leader');
   expect(sentenceOf(new Error('gave up: no leader', { cause }))).toBe('gave up: no leader');
   expect(sentenceOf(new Error('fetch failed', { cause: { code: 'ECONNREFUSED' } }))).toBe(

@@ -1,3 +1,4 @@
+// The Redis of a stack, and single queries to it.
 import { readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { assertTakesWrites, openRedis, type Redis } from '@playline/stores/redis';
@@ -8,7 +9,6 @@ import { writePrivateFile } from './private-file.ts';
 import type { Account, StackSecurity } from './security.ts';
 import { storeEnvironment } from './store-environment.ts';
 
-/** Ten times what a development stack needs, and a limit for a runaway test. */
 const MEMORY_MAX = '512mb';
 
 /** @param account without a name, the password is that of `default` */
@@ -20,10 +20,9 @@ export function redisAddress(
   return `${scheme}://${username}:${password}@127.0.0.1:${port}`;
 }
 
-/** A time-out is needed, because a paused Redis accepts connections and does not answer. */
+/** A paused Redis accepts connections and does not answer. */
 const ANSWER_MS = 2_000;
 
-/** A request with a short time-out, for callers that repeat it. */
 const withShortTimeouts = (url: string, ca: string | null): RedisQueryOptions => ({
   url,
   ca,
@@ -31,16 +30,12 @@ const withShortTimeouts = (url: string, ca: string | null): RedisQueryOptions =>
   answerMaxMs: ANSWER_MS,
 });
 
-/** @throws Error with Redis' message when it refuses the login or is loading */
+/** @throws Error when Redis refuses the login or is loading its file */
 async function answersPing(url: string, ca: string | null): Promise<boolean> {
-  // While Redis loads its file it answers with an error.
   return queryRedisOnce(withShortTimeouts(url, ca), async (client) => (await client.ping()) === 'PONG');
 }
 
-/**
- * Why a Redis that answers refuses writes, in its own words; null when it accepts them.
- * @throws Error when it does not answer
- */
+/** Redis' reason for refusing writes; null when it accepts them. @throws Error when it does not answer */
 export async function findWriteRefusal(url: string, ca: string | null): Promise<string | null> {
   return queryRedisOnce(withShortTimeouts(url, ca), async (client) => {
     await client.ping();
@@ -48,29 +43,24 @@ export async function findWriteRefusal(url: string, ca: string | null): Promise<
       await assertTakesWrites(client);
       return null;
     } catch (error) {
-      return `it takes no writes: ${(error as Error).message}`;
+      return `it refuses writes: ${(error as Error).message}`;
     }
   });
 }
 
-/** Address of a Redis and time-outs of a request; absent ones are the client's defaults. */
 export interface RedisQueryOptions {
   readonly url: string;
-  /** The certificate authority to trust, for `rediss://`. */
   readonly ca?: string | null;
   readonly connectMaxMs?: number;
   readonly answerMaxMs?: number;
 }
 
-/**
- * Connects, sends a request and disconnects. Does not wait for a Redis that is down.
- * @throws Error with the reason why it did not answer
- */
+/** Connects, runs the query and disconnects. @throws Error with the reason when Redis does not answer */
 export async function queryRedisOnce<T>(
   { url, ca = null, connectMaxMs, answerMaxMs }: RedisQueryOptions,
-  question: (client: Redis) => Promise<T>,
+  query: (client: Redis) => Promise<T>,
 ): Promise<T> {
-  // After a broken connection the client's error only says that the connection is closed.
+  // The client's own error only reports a closed connection.
   let broken: Error | null = null;
   const { redis, opened, close } = openRedis(
     {
@@ -84,7 +74,7 @@ export async function queryRedisOnce<T>(
   );
   try {
     await opened;
-    return await question(redis);
+    return await query(redis);
   } catch (error) {
     const isSilence = /^(Connection is closed|Command timed out|Stream isn't writeable)/.test((error as Error).message);
     throw broken ?? (isSilence ? new Error('it does not answer') : error);
@@ -95,7 +85,7 @@ export async function queryRedisOnce<T>(
 
 const quote = (text: string) => `"${text.replaceAll('\\', '\\\\').replaceAll('"', '\\"')}"`;
 
-/** Adds a port with TLS, and a separate user instead of `default`. */
+/** A port with TLS, and a user instead of `default`. */
 function securedLines(port: number, { caFile, server, redis }: StackSecurity): string[] {
   return [
     `tls-port ${port}`,
@@ -108,25 +98,25 @@ function securedLines(port: number, { caFile, server, redis }: StackSecurity): s
   ];
 }
 
-/** The distribution's redis-server, on loopback with a password, a separate folder and the settings of infra/redis. */
+/** The distribution's redis-server on loopback, with the settings of infra/redis. */
 export function redisSpec(
-  places: StackPaths,
+  paths: StackPaths,
   options: { port: number; password: string; secured?: { port: number; security: StackSecurity } | null },
 ): ProcessSpec {
   const { port, password, secured = null } = options;
   const program = findProgram('redis-server');
   if (program === null) throw new Error('redis-server is not installed');
-  const folder = join(places.state, 'data', 'redis');
-  const settings = join(places.state, 'etc', 'redis.conf');
-  // In a file, because every user of the machine can read a command line.
+  const folder = join(paths.state, 'data', 'redis');
+  const settings = join(paths.state, 'etc', 'redis.conf');
+  // In a file, because every user can read a command line.
   const lines = [
-    `include ${quote(join(places.checkout, 'infra', 'redis', 'redis.conf'))}`,
+    `include ${quote(join(paths.checkout, 'infra', 'redis', 'redis.conf'))}`,
     'bind 127.0.0.1',
     `port ${port}`,
     ...(secured === null ? [`requirepass ${password}`] : securedLines(secured.port, secured.security)),
     `dir ${quote(folder)}`,
     `maxmemory ${MEMORY_MAX}`,
-    // How often it looks after itself in a second, as it comes ten times: most of what it did at rest.
+    // Background tasks per second, 10 by default: most of its work at rest.
     'hz 5',
     'daemonize no',
   ];
@@ -139,7 +129,7 @@ export function redisSpec(
     args: [settings],
     env: storeEnvironment(),
     folder,
-    logFile: logFileOf(places, 'redis'),
+    logFile: logFileOf(paths, 'redis'),
     isReady: () =>
       secured === null
         ? answersPing(redisAddress(port, { password }), null)

@@ -7,36 +7,32 @@ import type { ProcessSpec } from './keeper.ts';
 import { logFileOf, type StackPaths } from './paths.ts';
 import { storeEnvironment } from './store-environment.ts';
 
-/** Path of its Confluent-compatible interface. */
+/** The Confluent-compatible API. */
 const CONFLUENT_PATH = '/apis/ccompat/v7';
 
 export function registryAddress(port: number, scheme: 'http' | 'https' = 'http'): string {
   return `${scheme}://127.0.0.1:${port}${CONFLUENT_PATH}`;
 }
 
-/** A path that answers once the registry works. */
 export const REGISTRY_PROBE = `${CONFLUENT_PATH}/subjects`;
 
-/**
- * The schema registry on loopback. It keeps subjects and ids in a file, because stored records contain the ids, which
- * must never change.
- */
-export function registrySpec(places: StackPaths, { java, port }: { java: Java; port: number }): ProcessSpec {
-  const program = jarFolderOf(places).registry;
+/** The schema registry on loopback. It keeps ids in a file, because stored records contain them. */
+export function registrySpec(paths: StackPaths, { java, port }: { java: Java; port: number }): ProcessSpec {
+  const program = jarFolderOf(paths).registry;
   const runner = readdirSync(program).find((file) => file.endsWith('-runner.jar'));
   if (runner === undefined)
-    throw new Error('the schema registry is incomplete; remove .playline/registry and start again');
-  const folder = join(places.state, 'data', 'registry');
+    throw new Error('the schema registry is incomplete: remove .playline/registry and start again');
+  const folder = join(paths.state, 'data', 'registry');
   mkdirSync(folder, { recursive: true });
   const database = `jdbc:h2:file:${join(folder, 'registry')}`;
   const jar = join(program, runner);
-  const archive = classArchiveOf(places, { name: 'registry', java, classPath: jar });
-  // Without JVM counters, which are sampled twenty times a second.
+  const archive = classArchiveOf(paths, { name: 'registry', java, classPath: jar });
+  // JVM counters are unused, and sampled twenty times a second.
   const flags = ['-Xmx256m', '-XX:+UseSerialGC', '-XX:-UsePerfData', '-XX:TieredStopAtLevel=1', ...archive.flags];
   const settings = [
     '-Dquarkus.http.host=127.0.0.1',
     `-Dquarkus.http.port=${port}`,
-    // Both names, because the data source does not read the one that the image's documentation gives.
+    // The data source does not read the name that the documentation gives.
     `-Dregistry.datasource.url=${database}`,
     `-Dquarkus.datasource.jdbc.url=${database}`,
   ];
@@ -46,11 +42,11 @@ export function registrySpec(places: StackPaths, { java, port }: { java: Java; p
     args: [...flags, ...settings, '-jar', jar],
     env: storeEnvironment(),
     folder,
-    logFile: logFileOf(places, 'registry'),
+    logFile: logFileOf(paths, 'registry'),
     isReady: () => answersOk(`${registryAddress(port)}/subjects`),
     readyDeadlineMs: 120_000,
     stopBy: 'SIGTERM',
-    // A stop takes a second. The first one also writes the class archive, which takes longer on a busy machine.
+    // The first stop also writes the class archive.
     stopDeadlineMs: 30_000,
     ...(archive.keep !== undefined && { onCleanEnd: archive.keep }),
   };

@@ -1,3 +1,4 @@
+// Texts that commands print about a stack.
 import type { Death, Silence } from './keeper.ts';
 import { logFileOf, type StackPaths } from './paths.ts';
 import { type DemoChain, publishableKeyHeaderOf, type StackFile } from './stack-file.ts';
@@ -10,32 +11,22 @@ export function createProgress(write: (line: string) => void): (line: string) =>
 
 export function deathReport(death: Death): string {
   const lines = death.lastLines === '' ? '    (it wrote nothing)' : death.lastLines.replace(/^/gm, '    ');
-  return `${death.name} ended (${death.cause}); it is started again in ${death.restartInMs} ms. Its last lines:\n${lines}`;
+  return `${death.name} ended (${death.cause}); restarting in ${death.restartInMs} ms. Its last lines:\n${lines}`;
 }
-
-const restartedBy = (pid: number) => `\`kill -9 ${pid}\` has it started anew`;
 
 /** What to do about a process that has not served for a minute. */
 export function silenceRemedy(name: string, pid: number): string {
-  return `${name} has not served for a minute: what it waits for may come back; ${restartedBy(pid)}`;
+  return `${name} has not served for a minute. It may be waiting; \`kill -9 ${pid}\` restarts it`;
 }
 
-/**
- * Reports a process that runs without serving. The stack leaves it alone, because it may be waiting or be paused on
- * purpose.
- */
 export function silenceReport({ name, pid, reason }: Silence): string {
-  return `${name} (process ${pid}) is alive and has not served for a minute: ${reason}. It is left alone, for what it waits for may come back; ${restartedBy(pid)}.`;
+  return `${name} (process ${pid}) runs, but has not served for a minute: ${reason}. It may be waiting; \`kill -9 ${pid}\` restarts it.`;
 }
-
-/** What a start prints about a Redis that has lost its data. */
 export const REDIS_IS_EMPTY =
-  'Redis has lost what it held: events are taken and stored, identities, consents and erasures wait until you run `npm run rebuild`.';
+  'Redis has lost its data: events are accepted and stored, but identities, consents and erasures wait. Run `npm run rebuild`.';
 
 function table(rows: readonly (readonly [string, string])[]): string {
-  const width = rows
-    .map(([name]) => name.length)
-    .reduce((most, each) => Math.max(most, each), Number.NEGATIVE_INFINITY);
+  const width = rows.reduce((most, [name]) => Math.max(most, name.length), 0);
   return rows.map(([name, value]) => `  ${name.padEnd(width)}  ${value}`).join('\n');
 }
 
@@ -44,8 +35,8 @@ const chainRows = ({ rpc, id, contracts, signer }: DemoChain): [string, string][
   ['demo contracts', `ERC-721 ${contracts.erc721}  ERC-1155 ${contracts.erc1155}  ERC-20 ${contracts.erc20}`],
 ];
 
-/** The table at the end of a start: addresses, keys, three things to try. */
-export function stackReport(places: StackPaths, file: StackFile): string {
+/** The table at the end of a start: addresses, keys, commands to try. */
+export function stackReport(paths: StackPaths, file: StackFile): string {
   const { clickhouse, keys } = file;
   const key = keys?.development.publishable ?? '';
   const message = `{"messages":[{"type":"track","messageId":"'$(cat /proc/sys/kernel/random/uuid 2>/dev/null || uuidgen)'","eventTimestamp":"'$(date -u +%Y-%m-%dT%H:%M:%SZ)'","anonymousId":"me","eventName":"tried_it"}]}`;
@@ -62,16 +53,16 @@ export function stackReport(places: StackPaths, file: StackFile): string {
       [`${environment} publishable`, pair.publishable],
       [`${environment} secret`, pair.secret],
     ]),
-    ['passwords', `${places.state}/stack.json (for your eyes only)`],
+    ['passwords', `${paths.state}/stack.json (keep it private)`],
   ];
   return `
 ${table(rows)}
 
   Post an event:
     curl -sS ${file.gateway}/v1/audience/messages -H 'content-type: application/json' -H '${publishableKeyHeaderOf(file)}: ${key}' -d '${message}'
-  Ask for it:
-    curl -sS -u "${clickhouse.user}:$(node -p 'require("${places.state}/stack.json").clickhouse.password')" '${clickhouse.url}/?database=${clickhouse.database}' -d 'SELECT event_name, event_time FROM events_exact ORDER BY event_time DESC LIMIT 10 FORMAT PrettyCompact'
+  Query it:
+    curl -sS -u "${clickhouse.user}:$(node -p 'require("${paths.state}/stack.json").clickhouse.password')" '${clickhouse.url}/?database=${clickhouse.database}' -d 'SELECT event_name, event_time FROM events_exact ORDER BY event_time DESC LIMIT 10 FORMAT PrettyCompact'
   Read the logs:
-    npm run logs            (files: ${logFileOf(places, '*')})
+    npm run logs            (files: ${logFileOf(paths, '*')})
 `;
 }

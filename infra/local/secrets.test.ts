@@ -1,35 +1,38 @@
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { expect, onTestFinished, test } from 'vitest';
-import { CHECKOUT, stackPathsOf } from './paths.ts';
+import { expect, test } from 'vitest';
+import { CHECKOUT } from './paths.ts';
 import { ANALYST_POOL, loadSecrets } from './secrets.ts';
+import { testStackPaths } from './test/paths.ts';
 
-function createPlaces() {
-  const folder = mkdtempSync(join(tmpdir(), 'secrets-'));
-  onTestFinished(() => rmSync(folder, { recursive: true }));
-  return stackPathsOf(folder);
-}
+test('secrets are created once, differ from each other and are readable only by their owner', () => {
+  const paths = testStackPaths();
+  const secrets = loadSecrets(paths);
+  expect(loadSecrets(paths)).toEqual(secrets);
+  expect(statSync(join(paths.state, 'secrets.json')).mode & 0o777).toBe(0o600);
+  const { analystPasswords, signerKeys, ...others } = secrets;
+  expect(signerKeys).toMatch(/^[A-Za-z0-9_-]{100,}$/);
+  const texts = [...Object.values(others), ...Object.values(analystPasswords)];
+  expect(new Set(texts).size).toBe(texts.length);
+  for (const text of texts) expect(text).toMatch(/^[0-9a-f]{64}$/);
+});
 
-test('secrets are created once, and only their owner can read them', () => {
-  const places = createPlaces();
-  const secrets = loadSecrets(places);
-  expect(loadSecrets(places)).toEqual(secrets);
-  expect(statSync(join(places.state, 'secrets.json')).mode & 0o777).toBe(0o600);
-  const passwords = [...Object.values(secrets.analystPasswords), secrets.analystPassword, secrets.operatorPassword];
-  expect(new Set(passwords).size).toBe(ANALYST_POOL.length + 2);
+test('unreadable secrets are not silently replaced by new ones', () => {
+  const paths = testStackPaths();
+  writeFileSync(join(paths.state, 'secrets.json'), '{ half');
+  expect(() => loadSecrets(paths)).toThrow('cannot be read');
 });
 
 test('a dropped account gets a new password once, and nothing else changes', () => {
-  const places = createPlaces();
-  const before = loadSecrets(places);
-  mkdirSync(join(places.state, 'dropped-accounts'));
-  writeFileSync(join(places.state, 'dropped-accounts', 'analyst_3'), '');
-  const after = loadSecrets(places);
+  const paths = testStackPaths();
+  const before = loadSecrets(paths);
+  mkdirSync(join(paths.state, 'dropped-accounts'));
+  writeFileSync(join(paths.state, 'dropped-accounts', 'analyst_3'), '');
+  const after = loadSecrets(paths);
   const { analyst_3: password } = after.analystPasswords;
   expect(password).not.toBe(before.analystPasswords.analyst_3);
   expect(after).toEqual({ ...before, analystPasswords: { ...before.analystPasswords, analyst_3: password } });
-  expect(loadSecrets(places)).toEqual(after);
+  expect(loadSecrets(paths)).toEqual(after);
 });
 
 test('every deployment gives every account of users.xml a password', () => {
@@ -39,11 +42,11 @@ test('every deployment gives every account of users.xml a password', () => {
   );
   expect(accounts.filter((name) => /_\d+$/.test(name)).map((name) => name.toLowerCase())).toEqual(ANALYST_POOL);
   for (const path of ['infra/docker/clickhouse-entrypoint.sh', 'packages/testkit/src/containers.ts']) {
-    const words = new Set(
+    const names = new Set(
       read(path)
         .match(/\w+/g)
-        ?.map((word) => word.replace(/^CLICKHOUSE_|_SHA256$/g, '')),
+        ?.map((name) => name.replace(/^CLICKHOUSE_|_SHA256$/g, '')),
     );
-    expect([path, accounts.filter((name) => !words.has(name))]).toEqual([path, []]);
+    expect([path, accounts.filter((name) => !names.has(name))]).toEqual([path, []]);
   }
 });

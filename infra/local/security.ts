@@ -1,3 +1,4 @@
+// TLS and logins of a stack's stores.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createStoreFetch, type StoreFetch } from '@playline/stores';
@@ -10,9 +11,7 @@ export interface Account {
   readonly password: string;
 }
 
-/** Protection of a stack's stores: TLS with a separate certificate authority, and a login for each store. */
 export interface StackSecurity {
-  /** The authority's certificate, which clients must trust. */
   readonly caFile: string;
   readonly server: CertificateFiles;
   readonly kafka: Account;
@@ -20,17 +19,12 @@ export interface StackSecurity {
   readonly registry: Account;
 }
 
-/** Names and addresses of a stack on loopback. */
 const HOSTS = ['localhost', '127.0.0.1'];
-/** A separate user instead of `default`, as managed Redis has it. */
 const USERNAME = 'playline';
 
-/**
- * Creates the certificates of a stack with TLS and logins, once, in the stack's folder.
- * @throws Error without openssl
- */
-export function createSecurity(places: StackPaths, secrets: Secrets): StackSecurity {
-  const authority = createAuthority(join(places.state, 'tls'), 'authority of a Playline stack');
+/** Creates the certificates once. @throws Error without openssl */
+export function createSecurity(paths: StackPaths, secrets: Secrets): StackSecurity {
+  const authority = createAuthority(join(paths.state, 'tls'), 'authority of a Playline stack');
   return {
     caFile: authority.certificate,
     server: authority.issue('server', HOSTS),
@@ -40,7 +34,7 @@ export function createSecurity(places: StackPaths, secrets: Secrets): StackSecur
   };
 }
 
-/** Settings of a service or command for TLS and logins, by their environment variables. */
+/** The settings of services and commands. */
 export function securitySettings({
   caFile,
   kafka,

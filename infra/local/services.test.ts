@@ -1,23 +1,20 @@
-import { describe, expect, it } from 'vitest';
+import { expect, test } from 'vitest';
 import { chainSettings } from './chain.ts';
 import { addressesOf, serviceOf } from './services.ts';
 
-describe('what the stack file says about services', () => {
+test('the stack file lists the chains that the chain API serves, and none when it does not run', () => {
   const env = chainSettings({ cursorSecret: '00'.repeat(32) });
   const ports = { 'chain-api': 1, 'chain-api-admin': 2, 'event-writer-admin': 3, gateway: 4, 'gateway-admin': 5 };
-
-  it('lists the chains that the chain API serves, and none when it does not run', () => {
-    const services = [serviceOf('chain-api'), serviceOf('event-writer')];
-    expect(addressesOf(services, { ports, env })).toEqual({
-      chainApi: 'http://127.0.0.1:1',
-      chains: [{ name: 'demo-chain', id: 'eip155:31337' }],
-      admin: { 'chain-api': 'http://127.0.0.1:2', 'event-writer': 'http://127.0.0.1:3' },
-    });
-    const other = { ...env, CHAINS: '[{"name":"other","id":"eip155:1"}]' };
-    expect(addressesOf(services, { ports, env: other }).chains).toEqual([{ name: 'other', id: 'eip155:1' }]);
-    expect(addressesOf([serviceOf('gateway')], { ports, env })).toEqual({
-      gateway: 'http://127.0.0.1:4',
-      admin: { gateway: 'http://127.0.0.1:5' },
-    });
+  const services = [serviceOf('chain-api'), serviceOf('event-writer')];
+  expect(addressesOf(services, { ports, env })).toEqual({
+    chainApi: 'http://127.0.0.1:1',
+    chains: [{ name: 'demo-chain', id: 'eip155:31337' }],
+    admin: { 'chain-api': 'http://127.0.0.1:2', 'event-writer': 'http://127.0.0.1:3' },
+  });
+  const other = { ...env, CHAINS: '[{"name":"other","id":"eip155:1"}]' };
+  expect(addressesOf(services, { ports, env: other }).chains).toEqual([{ name: 'other', id: 'eip155:1' }]);
+  expect(addressesOf([serviceOf('gateway')], { ports, env })).toEqual({
+    gateway: 'http://127.0.0.1:4',
+    admin: { gateway: 'http://127.0.0.1:5' },
   });
 });

@@ -1,3 +1,4 @@
+// The services of a stack: names, options and settings.
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { TOPICS, type Topic } from '@playline/contracts';
@@ -7,96 +8,61 @@ import type { ProcessSpec } from './keeper.ts';
 import { logFileOf, type StackPaths } from './paths.ts';
 import type { StackFile } from './stack-file.ts';
 
-/** One service of the stack. */
 export interface ServiceEntry {
-  /** Its folder under `services/`, and its name in `stack.json`, in logs and in `npm run logs <name>`. */
+  /** Its folder under `services/`, and its name in `stack.json` and in logs. */
   readonly name: string;
-  /** Its public address in `stack.json`; absent for a service that only reads topics. */
+  /** Its member of `stack.json`; absent without a public listener. */
   readonly address?: 'gateway' | 'chainApi' | 'portal';
-  /** Its ClickHouse account, if not `writer`. docker-compose.yml has the same. */
+  /** Its ClickHouse account, if not `writer`, as in docker-compose.yml. */
   readonly account?: 'reader' | 'portal';
   /** True when it does nothing while Redis has no identity graph. */
   readonly needsIdentities?: boolean;
-  /** True when it needs the stack's chain. */
   readonly needsChain?: boolean;
-  /** True for the one service that gets the keys that open sealed keys. */
+  /** True when it gets the keys that open sealed keys. */
   readonly signs?: boolean;
-  /** Topics that its consumer group reads. The group has the service's name. */
+  /** Topics of its consumer group, which has the service's name. */
   readonly reads?: readonly Topic[];
-  /** Topics that a second group of the same process reads. Its name is the service's with `-audit`. */
+  /** Topics of its second group, `<name>-audit`. */
   readonly audits?: readonly Topic[];
-  /** Options of Node. docker-compose.yml and infra/docker/Dockerfile have the same. */
+  /** As in docker-compose.yml and infra/docker/Dockerfile. */
   readonly nodeOptions?: readonly string[];
-  /** Environment variables other than its settings. docker-compose.yml has the same. */
+  /** Besides its settings, as in docker-compose.yml. */
   readonly environment?: Readonly<Record<string, string>>;
 }
 
-/**
- * Node sizes the young generation by the machine's memory, with 16 MiB or more per semi-space, although garbage of a
- * request dies at once. Measured on the gateway under full load: 50 MiB less resident memory at the same rate. On the
- * writer with a full topic: 70 to 100 MiB less at the same rate.
- */
+// Options of Node, with their measured effect; docs: infra/decisions/0019-costs-at-rest-and-at-start.md.
+
+/** Garbage of a request dies immediately. By default semi-spaces have 16 MiB or more: 50 to 100 MiB less. */
 const SMALL_YOUNG_GENERATION = '--max-semi-space-size=8';
 
-/**
- * For the portal, where microseconds do not matter: a small young generation, full collections at 1.2 times the live
- * heap, and a heap that V8 keeps small rather than fast. Measured with ten million events, a visit of every page, and
- * fifty users who watch 1.3 million live messages: peak 242 -> 190 MiB, before the first visit 206 -> 157. The watching
- * users cost 89 instead of 48 CPU-seconds per million messages. p99 of the slowest page: 124 -> 272 ms.
- */
+/** For the portal, where latency matters less: peak 242 -> 190 MiB, p99 of the slowest page 124 -> 272 ms. */
 const SMALL_HEAP = ['--max-semi-space-size=2', '--heap-growing-percent=20', '--optimize-for-size'];
 
-/**
- * A heap that may grow by a fifth from one full collection to the next is collected many times while a start fills it.
- * With this option the first full collection comes when the live heap of a start has its size. Measured in turn, three
- * starts each: 1.16 -> 0.91 s of CPU until it is ready, and 112 -> 124 MiB.
- */
+/** No full collection before the heap of a start is filled: 1.16 -> 0.91 s of CPU. */
 const NO_COLLECTIONS_AT_START = '--initial-old-space-size=64';
 
 /**
- * When 85 % of the objects of one allocation site survive a collection, V8 allocates them in the old generation from
- * then on. Requests that wait for the brokers cause that. Each such object, even when dead, keeps its whole request
- * alive until the next full collection. A fifth of all allocations was copied twice, and a full collection came every
- * 0.4 s. With this option, beside the same gateway without it, medians of three or four windows: 1.38, 1.15 and 1.32
- * times the events per CPU-second at batches of 1, 20 and 100; peak 333 → 268 MiB. It changes nothing for writer and
- * linker.
+ * By default objects of requests that wait for brokers are soon allocated in the old generation, where each keeps its
+ * whole request alive until a full collection: 1.15 to 1.38 times the events per CPU-second, 333 -> 268 MiB.
  */
 const NO_PRETENURING = '--no-allocation-site-pretenuring';
 
-/**
- * Full collections are rare then, so they may come sooner: at 1.6 times the live heap, not at V8's two to four times.
- * Measured in the same way: peak 263 → 201 MiB, and 0.99, 0.99 and 1.34 times the rate. At 1.3 times the live heap: 198
- * MiB and 0.88, 0.99 and 0.71 times the rate.
- */
+/** Full collections are rare then, and may come at 1.6 times the live heap: 263 -> 201 MiB at the same rate. */
 const EARLY_FULL_COLLECTIONS = '--heap-growing-percent=60';
 
-/**
- * Pages of the chain API are in buffers outside of the heap, which count for the time of a collection. The heap is so
- * small that every 28 pages caused a full collection, which was more than half of the CPU per page. Measured with 8
- * readers: 2.0 -> 0.9 CPU-ms per page, 172 MiB resident.
- */
+/** Pages of the chain API are outside of its small heap and would cause full collections: 2.0 -> 0.9 CPU-ms per page. */
 const LATE_FULL_COLLECTIONS = '--heap-growing-percent=400';
 
-/**
- * Also for the chain API: the garbage of eight pages fits into a young generation of twice the size, and a single
- * thread collects it without waking others. Measured beside the same process without both, on an idle machine: 1.02,
- * 1.03 and 1.08 times the pages per CPU-second, and 30 MiB more resident.
- */
+/** The garbage of eight pages in one collection by one thread: 1.02 to 1.08 times the pages per CPU-second. */
 const COLLECTED_BY_ONE_THREAD = ['--max-semi-space-size=16', '--single-threaded-gc'];
 
-/**
- * For glibc's allocator: few arenas, and freed blocks from 128 KiB on are returned to the system at once. By default it
- * raises that threshold up to 32 MiB when such blocks are freed, and keeps the memory of request bodies and records.
- * Measured on the gateway at full load, one run each: peak 359 → 333 MiB, and 7, 1 and 2 % more events per CPU-second
- * at batches of 1, 20 and 100.
- */
+/** glibc keeps freed blocks of up to 32 MiB by default; with this it returns them from 128 KiB: 359 -> 333 MiB. */
 const FRUGAL_ALLOCATOR = {
   MALLOC_ARENA_MAX: '2',
   MALLOC_MMAP_THRESHOLD_: '131072',
   MALLOC_TRIM_THRESHOLD_: '131072',
 } as const;
 
-/** All services of the stack. A new one is one line here. */
 export const SERVICES = [
   {
     name: 'gateway',
@@ -145,7 +111,7 @@ export const SERVICES = [
 
 export type ServiceName = (typeof SERVICES)[number]['name'];
 
-/** The requested services of a stack, or all for which it has the parts. */
+/** The requested services, or all that the stack can run. */
 export function servicesFor({
   services,
   chain = false,
@@ -157,7 +123,7 @@ export function servicesFor({
   return (SERVICES as readonly ServiceEntry[]).filter(({ needsChain = false }) => chain || !needsChain);
 }
 
-/** Options of Node for a service. Benches and trials use them too, so that they run the same process. */
+/** For benchmarks and tests that start a service themselves. */
 export function nodeOptionsOf(name: ServiceName): readonly string[] {
   return serviceOf(name).nodeOptions ?? [];
 }
@@ -166,7 +132,6 @@ export function serviceOf(name: ServiceName): ServiceEntry {
   return SERVICES.find((each) => each.name === name) as ServiceEntry;
 }
 
-/** Port names of the given services: an admin port for each, and a public port for those that have an address. */
 export function portNamesOf(services: readonly ServiceEntry[]): string[] {
   return services.flatMap((service) => [
     ...(service.address === undefined ? [] : [service.name]),
@@ -174,45 +139,38 @@ export function portNamesOf(services: readonly ServiceEntry[]): string[] {
   ]);
 }
 
-export interface ServiceSetting {
+interface ServiceSetting {
   ports: Record<string, number>;
   /** Settings of all services: addresses, accounts, the pepper. */
   env: Record<string, string>;
-  /** Further settings of services that sign: the keys that open sealed keys. */
+  /** Only for services that sign. */
   signing: Readonly<Record<string, string>>;
-  /** Passwords of the accounts that only some services use. */
   passwords: { readonly reader: string; readonly portal: string };
 }
 
-const mainOf = (places: StackPaths, service: ServiceEntry) =>
-  join(places.checkout, 'services', service.name, 'src', 'main.ts');
+const mainOf = (paths: StackPaths, service: ServiceEntry) =>
+  join(paths.checkout, 'services', service.name, 'src', 'main.ts');
 
-/** Checks before anything is started. @throws Error naming services without a folder in this checkout */
-export function assertServicesExist(places: StackPaths, services: readonly ServiceEntry[]): void {
-  const absent = services.filter((service) => !existsSync(mainOf(places, service)));
+/** @throws Error naming services without a folder in this checkout */
+export function assertServicesExist(paths: StackPaths, services: readonly ServiceEntry[]): void {
+  const absent = services.filter((service) => !existsSync(mainOf(paths, service)));
   if (absent.length > 0)
     throw new Error(`no src/main.ts in ${absent.map((service) => `services/${service.name}`).join(', ')}`);
 }
 
-/** Settings with addresses and logins of stores, for every service and command. */
 const STORE_SETTING = /^(KAFKA|REDIS|CLICKHOUSE|SCHEMA_REGISTRY)_/;
-
-/** Whether a setting is about a store. */
 export const isStoreSetting = (name: string): boolean => STORE_SETTING.test(name);
 
-/**
- * This process's environment without addresses and logins of stores. A stack has its own, and a mixture would not work.
- */
+/** Without addresses and logins of other stores, because a mixture would not work. */
 export function environmentWithoutStores(): Record<string, string | undefined> {
   return Object.fromEntries(Object.entries(process.env).filter(([name]) => !isStoreSetting(name)));
 }
 
-/** Address of a service's admin listener. */
 function adminAddressOf(name: string, ports: Record<string, number>): string {
   return `http://127.0.0.1:${ports[`${name}-admin`]}`;
 }
 
-/** What the stack file says about services: their addresses, and the chains that they serve. */
+/** Members of the stack file about services. */
 export function addressesOf(
   services: readonly ServiceEntry[],
   { ports, env }: Pick<ServiceSetting, 'ports' | 'env'>,
@@ -227,10 +185,10 @@ export function addressesOf(
   return parts;
 }
 
-/** Passkeys work only with host names, so the portal uses `localhost`. */
+/** Passkeys need a host name, so the portal uses `localhost`. */
 const hostOf = (address: ServiceEntry['address']) => (address === 'portal' ? 'localhost' : '127.0.0.1');
 
-/** Addresses that the portal shows in commands, and its own. That of a service that does not run is absent. */
+/** Without services that do not run. */
 function publicUrlsOf(ports: Record<string, number>): Record<string, string> {
   const urls = [
     ['GATEWAY_URL', hostOf('gateway'), ports.gateway],
@@ -241,8 +199,7 @@ function publicUrlsOf(ports: Record<string, number>): Record<string, string> {
   return Object.fromEntries(known.map(([name, host, port]) => [name, `http://${host}:${port}`]));
 }
 
-/** A service as a separate process. It is ready when its `/readyz` says so. */
-export function serviceSpec(places: StackPaths, service: ServiceEntry, setting: ServiceSetting): ProcessSpec {
+export function serviceSpec(paths: StackPaths, service: ServiceEntry, setting: ServiceSetting): ProcessSpec {
   const { ports, env, passwords, signing } = setting;
   const admin = adminAddressOf(service.name, ports);
   const publicPort =
@@ -252,13 +209,13 @@ export function serviceSpec(places: StackPaths, service: ServiceEntry, setting: 
   return {
     name: service.name,
     program: process.execPath,
-    args: [...(service.nodeOptions ?? []), mainOf(places, service)],
+    args: [...(service.nodeOptions ?? []), mainOf(paths, service)],
     env: {
       ...environmentWithoutStores(),
       ...service.environment,
-      // A value from the environment would put services that read different topics into one group.
+      // Not from the environment: one value would put all services into one group.
       CONSUMER_GROUP: service.name,
-      // The eraser waits for the commits of these consumer groups. A group is named like its service.
+      // Groups that the eraser waits for.
       LINKER_GROUP: 'identity-linker',
       WRITER_GROUP: 'event-writer',
       ...publicUrlsOf(ports),
@@ -269,12 +226,12 @@ export function serviceSpec(places: StackPaths, service: ServiceEntry, setting: 
       ADMIN_HOST: '127.0.0.1',
       ADMIN_PORT: new URL(admin).port,
     },
-    folder: places.checkout,
-    logFile: logFileOf(places, service.name),
+    folder: paths.checkout,
+    logFile: logFileOf(paths, service.name),
     isReady: () => assertReady(admin),
     readyDeadlineMs: 60_000,
     stopBy: 'SIGTERM',
-    // A service allows itself 25 s to drain, and then ends by itself.
+    // A service takes up to 25 s to stop.
     stopDeadlineMs: 26_000,
   };
 }

@@ -2,13 +2,13 @@ import { spawnSync } from 'node:child_process';
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { configMistakes, leftOutSentence } from './commands/start.ts';
+import { configMistakes, ignoredSettingsSentence } from './commands/start.ts';
 import { CHECKOUT } from './paths.ts';
 import { storeEnvironment } from './store-environment.ts';
 import { testStackPaths } from './test/paths.ts';
 
 test('variables that the stack sets itself are named in one line, without their values', async () => {
-  const places = testStackPaths();
+  const paths = testStackPaths();
   const environment = {
     CLICKHOUSE_PASSWORD: 'wrong',
     HTTP_PORT: '80',
@@ -16,17 +16,16 @@ test('variables that the stack sets itself are named in one line, without their 
     KAFKA_HOME: '/opt/kafka',
     PATH: '/bin',
   };
-  const sentence = await leftOutSentence(places, environment);
-  expect(sentence).toBe(
-    'left out, since the stack decides them itself: CLICKHOUSE_PASSWORD, HTTP_PORT (ports: PLAYLINE_<NAME>_PORT)',
+  expect(await ignoredSettingsSentence(paths, environment)).toBe(
+    'ignored, because the stack sets them itself: CLICKHOUSE_PASSWORD, HTTP_PORT (ports: PLAYLINE_<NAME>_PORT)',
   );
-  expect(await leftOutSentence(places, { CLICKHOUSE_PASSWORD: 'wrong' })).toBe(
-    'left out, since the stack decides them itself: CLICKHOUSE_PASSWORD',
+  expect(await ignoredSettingsSentence(paths, { CLICKHOUSE_PASSWORD: 'wrong' })).toBe(
+    'ignored, because the stack sets them itself: CLICKHOUSE_PASSWORD',
   );
-  expect(await leftOutSentence(places, { LOG_LEVEL: 'warn', REDIS_URL: '' })).toBeNull();
+  expect(await ignoredSettingsSentence(paths, { LOG_LEVEL: 'warn', REDIS_URL: '' })).toBeNull();
 });
 
-test('mistakes in settings of any service are one line each, without the value, before anything is started', async () => {
+test('the start reports invalid settings of any service in one line each, without the value', async () => {
   const wrong = { BLOCK_ROWS_MAX: 'lots', LOG_LEVEL: 'shout', PLAYLINE_KAFKA_PORT: 'eleven' };
   const mistakes = await configMistakes(testStackPaths(), wrong);
   expect(mistakes).toEqual([
@@ -37,15 +36,10 @@ test('mistakes in settings of any service are one line each, without the value, 
   expect(mistakes.join()).not.toMatch(/lots|shout|eleven/);
 });
 
-test('valid settings, and settings of another deployment, which the stack ignores, are no mistakes', async () => {
-  const right = {
-    BLOCK_ROWS_MAX: '5000',
-    LOG_LEVEL: 'warn',
-    KAFKA_BROKERS: 'rubbish',
-    HTTP_PORT: 'x',
-    KAFKA_TLS: 'perhaps',
-  };
-  expect(await configMistakes(testStackPaths(), right)).toEqual([]);
+test('the start accepts valid settings, and invalid settings that it ignores', async () => {
+  const ignored = { KAFKA_BROKERS: 'rubbish', HTTP_PORT: 'x', KAFKA_TLS: 'perhaps' };
+  const environment = { BLOCK_ROWS_MAX: '5000', LOG_LEVEL: 'warn', ...ignored };
+  expect(await configMistakes(testStackPaths(), environment)).toEqual([]);
 });
 
 test('stores get only variables that any program needs, and no setting of a service', () => {
@@ -54,7 +48,7 @@ test('stores get only variables that any program needs, and no setting of a serv
 });
 
 test.each(['up', 'start'])(
-  '%s with a wrong setting ends with 2, prints only the mistake, and starts nothing',
+  'npm run %s with an invalid setting returns 2, prints only the mistake, and starts nothing',
   (command) => {
     const { state } = testStackPaths();
     const env = { PATH: process.env.PATH, PLAYLINE_ROOT: state, BLOCK_ROWS_MAX: 'lots', CLICKHOUSE_PASSWORD: 'wrong' };

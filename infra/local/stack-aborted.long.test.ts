@@ -5,9 +5,8 @@ import { setImmediate as turn } from 'node:timers/promises';
 import { expect, onTestFinished, test } from 'vitest';
 import { startStack } from './stack.ts';
 
-/** Time to start stores that are stopped at once, on a busy machine. */
+/** Time to start and stop stores on a busy machine. */
 const START_MS = 120_000;
-/** Messages that show how far a start has come. */
 const MOMENTS = ['starting kafka, registry, redis, clickhouse', 'clickhouse is ready'];
 
 test.each(MOMENTS)(
@@ -18,18 +17,18 @@ test.each(MOMENTS)(
   async (moment) => {
     const directory = mkdtempSync(join(tmpdir(), 'playline-aborted-'));
     onTestFinished(() => rmSync(directory, { recursive: true, force: true }));
-    const unheard: unknown[] = [];
-    const note = (reason: unknown) => unheard.push(reason);
+    const unhandled: unknown[] = [];
+    const note = (reason: unknown) => unhandled.push(reason);
     process.on('unhandledRejection', note);
     onTestFinished(() => void process.off('unhandledRejection', note));
     const over = new AbortController();
-    const say = (line: string) => {
+    const report = (line: string) => {
       if (line === moment) over.abort();
     };
-    const start = startStack({ directory, services: ['gateway'], signal: over.signal, report: say });
+    const start = startStack({ directory, services: ['gateway'], signal: over.signal, report });
     await expect(start).rejects.toThrow(/was stopped|is being stopped|failed/);
     // Node reports a rejection that is unhandled at the end of a turn.
     await turn();
-    expect(unheard).toEqual([]);
+    expect(unhandled).toEqual([]);
   },
 );

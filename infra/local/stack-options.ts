@@ -6,41 +6,34 @@ import { portNamesOf, type ServiceEntry, type ServiceName } from './services.ts'
 import type { StackFile } from './stack-file.ts';
 
 export interface StackOptions {
-  /** The stack's own folder: its data, logs and records. Two stacks never share one. */
+  /** Folder with data, logs and records. */
   directory?: string;
-  /** Default: all. With an empty list the stack has only the four stores, without topics, tables or keys. */
+  /** Default: all. Empty: only the four stores, without topics, tables or keys. */
   services?: readonly ServiceName[];
   /** Further settings for the services, by environment variable. */
   settings?: Record<string, string>;
-  /** Called with progress messages. */
   report?: (line: string) => void;
-  /** Called for each process that has ended by itself and will be restarted. */
+  /** Called for each process that has ended and will be restarted. */
   onDeath?: (death: Death) => void;
-  /** Called once for each process that has run for a minute without serving. `say` reports when it serves again. */
+  /** Called once for each process that has not served for a minute. */
   onSilence?: (silence: Silence) => void;
-  /** When true, a service that runs without serving does not fail the start, and everything else stays up. */
+  /** True keeps everything running when a service does not become ready. */
   staysUp?: boolean;
-  /**
-   * Opens a second listener of Kafka that advertises this port of loopback. A proxy that listens there is between
-   * clients and broker, so tests can cut the connection.
-   */
+  /** Opens a second Kafka listener that advertises this port on loopback, for a proxy of tests. */
   kafkaFrontPort?: number;
-  /** True for stores with TLS, by a separate authority, and logins, like managed ones. Default: neither. */
+  /** True for stores with TLS and logins. Default: false. */
   security?: boolean;
-  /** True to start a chain as well, with the demo contracts if there are services. Default: none. */
+  /** True to start a chain, with the demo contracts if there are services. Default: false. */
   chain?: boolean;
-  /** Program of the chain's node. Default: the one that npm has installed. */
+  /** Default: the program from npm. */
   chainProgram?: string;
-  /** Number of Kafka brokers, for tests of a cluster. Default: one. */
+  /** Default: one. */
   kafkaBrokers?: number;
-  /**
-   * How late a timer may fire, so that several processes wake together. For a stack that nobody uses most of the time.
-   * Default: as late as the system has it, 0.05 ms.
-   */
+  /** How late timers may fire, so that processes wake together. Default: that of the system, 0.05 ms. */
   timerSlackMs?: { stores: number; services: number };
-  /** What ClickHouse gets while the other stores still start. */
+  /** Called when ClickHouse is ready, while other stores start. */
   fillClickHouse?: (clickhouse: StackFile['clickhouse']) => Promise<void>;
-  /** True when the data is removed with the stack: its stores are then killed, except to write an archive of Java classes. */
+  /** True kills the stores at the end, unless one writes a class archive, because their data is removed. */
   isThrownAway?: boolean;
   /** Aborts a start in progress. */
   signal?: AbortSignal;
@@ -48,15 +41,15 @@ export interface StackOptions {
 
 export interface Stack {
   readonly paths: StackPaths;
-  /** Addresses, keys and process ids as they are now. */
+  /** Current addresses, keys and process ids. */
   readonly file: StackFile;
-  /** Addresses of the stores without TLS, also in a stack with TLS, for tests that measure or change the stores. */
+  /** Addresses without TLS, also in a stack with TLS. */
   readonly inside: StackAddresses;
   /** Port of Kafka's second listener; null without `kafkaFrontPort`. */
   readonly kafkaFront: number | null;
-  /** One sentence with advice for each part that does not serve after the start; empty when all serve. */
+  /** A sentence with advice for each part that does not serve. */
   readonly missing: readonly string[];
-  /** Drains and stops the services, then the stores. A second call waits for the first. */
+  /** Stops the services, then the stores. A second call waits for the first. */
   stop(): Promise<void>;
 }
 

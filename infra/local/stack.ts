@@ -33,10 +33,9 @@ import type { Stack, StackOptions } from './stack-options.ts';
 import { brokersOf, portNamesFor } from './stack-options.ts';
 import { startRelays } from './tls-relays.ts';
 
-/** Ready within this, or not before Redis is rebuilt. */
+/** Ready within this time, or not before Redis is rebuilt. */
 const WAITING_SERVICE_MS = 5_000;
 
-/** Each resolves when its store is ready. */
 type StartedStores = Record<'kafka' | 'registry' | 'redis' | 'clickhouse', Promise<void>>;
 
 class RunningStack implements Stack {
@@ -57,16 +56,15 @@ class RunningStack implements Stack {
   private isWritten = false;
   private keysWatch: FileWatch | null = null;
 
-  constructor(places: StackPaths, options: StackOptions, claimed: { ports: Record<string, number>; guard: PortGuard }) {
-    this.paths = places;
+  constructor(paths: StackPaths, options: StackOptions, claimed: { ports: Record<string, number>; guard: PortGuard }) {
+    this.paths = paths;
     this.options = options;
     this.ports = claimed.ports;
     this.guard = claimed.guard;
-    // A killed supervisor left them.
-    removeConditions(places);
-    this.secrets = loadSecrets(places);
-    this.security = options.security === true ? createSecurity(places, this.secrets) : null;
-    this.children = openChildrenFile(places);
+    removeConditions(paths);
+    this.secrets = loadSecrets(paths);
+    this.security = options.security === true ? createSecurity(paths, this.secrets) : null;
+    this.children = openChildrenFile(paths);
     const { inside, security } = this;
     const addresses =
       security === null ? inside : securedAddresses(inside, { port: (name) => this.port(name), security });
@@ -100,7 +98,7 @@ class RunningStack implements Stack {
         if (this.isWritten) this.keepRecord(() => this.writeFile());
       },
       onDeath: (death) => this.options.onDeath?.(death),
-      onRecovery: (name) => this.say(`${name} is ready again`),
+      onRecovery: (name) => this.report(`${name} is ready again`),
       onSilence: (silence) => this.options.onSilence?.(silence),
       onCondition: (condition) => {
         this.conditions.set(condition.name, condition);
@@ -113,20 +111,20 @@ class RunningStack implements Stack {
     return keeper;
   }
 
-  /** Records are for people and for the next start: on a full disk the processes go on without. */
+  /** Processes continue without records of their state, for example on a full disk. */
   private keepRecord(write: () => void): void {
     try {
       write();
     } catch (error) {
-      this.say(`a record of the processes could not be written: ${error instanceof Error ? error.message : error}`);
+      this.report(`cannot write a record of the processes: ${error instanceof Error ? error.message : error}`);
     }
   }
 
-  private say(line: string): void {
+  private report(line: string): void {
     this.options.report?.(line);
   }
 
-  /** The one writer of the stack file: the operator's key commands change `keys.json`, and this follows. */
+  /** The only writer of the stack file; it also copies keys that operator commands wrote to `keys.json`. */
   private writeFile(): void {
     const keys = this.file.keys === undefined ? null : readDemoKeys(this.paths);
     if (keys !== null) this.file = { ...this.file, keys };
@@ -135,29 +133,27 @@ class RunningStack implements Stack {
 
   private async readyOf(keeper: Keeper): Promise<void> {
     await keeper.whenReady();
-    this.say(`${keeper.name} is ready`);
+    this.report(`${keeper.name} is ready`);
   }
 
-  /** All four at once: none needs another to start. */
   private async startStores(): Promise<StartedStores> {
-    const { paths: places, secrets, security, options } = this;
-    const java = await provideStores(places, (line) => this.say(line));
+    const { paths, secrets, security, options } = this;
+    const java = await provideStores(paths, (line) => this.report(line));
     const port = (name: string) => this.port(name);
-    const brokers = brokerSpecs(places, { java, options, security, port });
-    this.say('starting kafka, registry, redis, clickhouse');
+    const brokers = brokerSpecs(paths, { java, options, security, port });
+    this.report('starting kafka, registry, redis, clickhouse');
     const secured = security === null ? null : { port: this.port('redis-secured'), security };
-    // The slowest first.
     const start = async (spec: ProcessSpec) => this.readyOf(this.keep(this.stores, spec));
     const started = {
       kafka: Promise.all(brokers.map(async (spec) => start(await spec))).then(() => {}),
-      registry: start(registrySpec(places, { java, port: this.port('registry') })),
-      redis: start(redisSpec(places, { port: this.port('redis'), password: secrets.redisPassword, secured })),
-      clickhouse: start(clickhouseSpec(places, { port: this.port('clickhouse'), secrets })),
+      registry: start(registrySpec(paths, { java, port: this.port('registry') })),
+      redis: start(redisSpec(paths, { port: this.port('redis'), password: secrets.redisPassword, secured })),
+      clickhouse: start(clickhouseSpec(paths, { port: this.port('clickhouse'), secrets })),
     };
-    return security === null ? started : startRelays(places, started, { security, port, start });
+    return security === null ? started : startRelays(paths, started, { security, port, start });
   }
 
-  /** What every service is told; the writer's account, not the operator's, unless it has one of its own. */
+  /** Settings of every service, with the writer's ClickHouse account. */
   private serviceEnv(): Record<string, string> {
     const { file, secrets } = this;
     return {
@@ -178,7 +174,7 @@ class RunningStack implements Stack {
   }
 
   private async startServices(services: readonly ServiceEntry[], isRedisEmpty: boolean): Promise<void> {
-    this.say(`starting ${services.map((service) => service.name).join(', ')}`);
+    this.report(`starting ${services.map((service) => service.name).join(', ')}`);
     const { readerPassword: reader, portalPassword: portal } = this.secrets;
     const signing = signingSettings(this.secrets);
     const setting = { ports: this.ports, env: this.serviceEnv(), passwords: { reader, portal }, signing };
@@ -198,30 +194,29 @@ class RunningStack implements Stack {
     await Promise.all(started);
   }
 
-  /** Topics, tables, keys and the identity graph's beginning. @returns whether Redis has lost what it held */
+  /** Creates topics, tables, keys and the identity epoch. @returns whether Redis has lost its data */
   private async deploy(stores: StartedStores): Promise<boolean> {
-    const { paths: places } = this;
+    const { paths } = this;
     const env = this.serviceEnv();
     const { user, password } = this.file.clickhouse;
     const asOperator = { ...env, CLICKHOUSE_USER: user, CLICKHOUSE_PASSWORD: password };
-    const topics = Promise.all([stores.kafka, stores.registry]).then(() => deployKafka(places, env));
-    const keys = Promise.all([stores.redis, topics]).then(() => loadDemoKeys(places, env));
-    const tables = stores.clickhouse.then(() => deployClickHouse(places, asOperator));
+    const topics = Promise.all([stores.kafka, stores.registry]).then(() => deployKafka(paths, env));
+    const keys = Promise.all([stores.redis, topics]).then(() => loadDemoKeys(paths, env));
+    const tables = stores.clickhouse.then(() => deployClickHouse(paths, asOperator));
     const identities = Promise.all([stores.redis, topics, tables]).then(() =>
-      openIdentities(places, { env: asOperator, redis: { url: this.inside.redis } }),
+      openIdentities(paths, { env: asOperator, redis: { url: this.inside.redis } }),
     );
-    // All of them waited for at once: of what fails behind the first fault nobody would hear.
+    // Awaited together, so that every rejection is handled.
     const [held] = await Promise.all([
       identities,
-      keys.then(() => this.say('the demo keys are there')),
-      topics.then(() => this.say('topics and schemas are there')),
-      tables.then(() => this.say('tables and views are there')),
+      keys.then(() => this.report('demo keys created')),
+      topics.then(() => this.report('topics and schemas created')),
+      tables.then(() => this.report('tables and views created')),
     ]);
     this.file = { ...this.file, keys: await keys };
     return held === 'lost';
   }
 
-  /** The demo project's part of the chain. What stands without it stays up. */
   private async linkChain(): Promise<void> {
     if (this.chain === null) return;
     try {
@@ -229,7 +224,7 @@ class RunningStack implements Stack {
       this.file = { ...this.file, chain: linked };
     } catch (error) {
       if (this.options.staysUp !== true) throw error;
-      this.missing = [...this.missing, `The demo project has no part of the chain: ${(error as Error).message}`];
+      this.missing = [...this.missing, `The demo project is not linked with the chain: ${(error as Error).message}`];
     }
   }
 
@@ -257,9 +252,9 @@ class RunningStack implements Stack {
   }
 
   private async stopAll(): Promise<void> {
-    if (this.services.length > 0) this.say('draining the services');
+    if (this.services.length > 0) this.report('stopping the services');
     await Promise.all(this.services.map((keeper) => keeper.stop()));
-    if (this.stores.length > 0) this.say('stopping the stores');
+    if (this.stores.length > 0) this.report('stopping the stores');
     await this.chain?.close();
     await Promise.all(this.stores.map((keeper) => keeper.stop({ immediately: this.options.isThrownAway === true })));
     this.isWritten = false;
@@ -272,21 +267,20 @@ class RunningStack implements Stack {
 }
 
 /**
- * Starts a complete stack of real stores and services in a folder of its own, on ports of its own; resolves when every
- * process is ready. The processes are children of the caller, who must call `stop`.
- * @throws Error naming what failed, with the last lines of its log; everything started before it is stopped again
+ * Starts a stack of real stores and services as children of the caller, who must call `stop`. Resolves when all are ready.
+ * @throws Error with the failed process and the last lines of its log, after everything else was stopped
  */
 export async function startStack(given: StackOptions = {}): Promise<Stack> {
   const { options, missing } = withUsableChain(given);
-  const places = stackPathsOf(options.directory);
+  const paths = stackPathsOf(options.directory);
   const services = servicesFor(options);
-  assertServicesExist(places, services);
-  assertSameTopics(places, { ...process.env, ...options.settings });
-  // Ports that the environment names belong to the stack that people start; a test's stack finds its own.
+  assertServicesExist(paths, services);
+  assertSameTopics(paths, { ...process.env, ...options.settings });
+  // Ports of the environment are for the stack of `npm start`; stacks of tests find their own.
   const environment = options.directory === undefined ? process.env : {};
-  const claimed = await claimPorts(portNamesFor(options, services), { places, environment });
+  const claimed = await claimPorts(portNamesFor(options, services), { paths, environment });
   for (const move of claimed.moves) options.report?.(move);
-  const stack = new RunningStack(places, options, claimed);
+  const stack = new RunningStack(paths, options, claimed);
   stack.missing = missing;
   const abort = () => void stack.stop();
   options.signal?.addEventListener('abort', abort);
@@ -301,15 +295,11 @@ export async function startStack(given: StackOptions = {}): Promise<Stack> {
   return stack;
 }
 
-interface BrokersOptions {
-  readonly java: Java;
-  readonly options: StackOptions;
-  readonly security: StackSecurity | null;
-  readonly port: (name: string) => number;
-}
-
-/** Every broker of a stack. The first is the controller, and has the listeners for clients other than the services. */
-function brokerSpecs(places: StackPaths, stack: BrokersOptions): Promise<ProcessSpec>[] {
+/** Every broker of a stack. The first is the controller and has the listeners for external clients. */
+function brokerSpecs(
+  paths: StackPaths,
+  stack: { java: Java; options: StackOptions; security: StackSecurity | null; port: (name: string) => number },
+): Promise<ProcessSpec>[] {
   const { java, options, security, port } = stack;
   const { kafkaFrontPort: advertisedPort } = options;
   const front = advertisedPort === undefined ? null : { port: port('kafka-front'), advertisedPort };
@@ -321,41 +311,30 @@ function brokerSpecs(places: StackPaths, stack: BrokersOptions): Promise<Process
       front: index === 0 ? front : null,
       secured: security === null ? null : port('kafka-secured'),
     };
-    return kafkaSpec(places, { java, ports, member: { id: index + 1, clusterSize: names.length }, security });
+    return kafkaSpec(paths, { java, ports, member: { id: index + 1, clusterSize: names.length }, security });
   });
 }
 
-/**
- * Leaves the chain out of a start when its program cannot run and the start may continue without it. Nothing else needs
- * the chain.
- * @returns the options to use, and a sentence about it to print
- * @throws Error when the chain is required
- */
+/** Leaves the chain out when its program cannot run. @throws Error when the caller needs all parts */
 function withUsableChain(options: StackOptions): { options: StackOptions; missing: readonly string[] } {
-  const mistake = options.chain === true ? findAnvilProblem(options.chainProgram) : null;
-  if (mistake === null) return { options, missing: [] };
-  if (options.staysUp !== true) throw new Error(`${mistake.what}. ${mistake.fix}`);
+  const problem = options.chain === true ? findAnvilProblem(options.chainProgram) : null;
+  if (problem === null) return { options, missing: [] };
+  if (options.staysUp !== true) throw new Error(`${problem.what}. ${problem.fix}`);
   const names = (SERVICES as readonly ServiceEntry[]).filter(({ needsChain }) => needsChain === true);
   const without = names.map(({ name }) => name).join(' and ');
-  const sentence = `The chain is left out, and with it ${without}: ${mistake.what}. ${mistake.fix}.`;
+  const sentence = `The chain is left out, and with it ${without}: ${problem.what}. ${problem.fix}.`;
   options.report?.(sentence);
   return { options: { ...options, chain: false }, missing: [sentence] };
 }
 
-/**
- * How often the file is checked without a notification: some file systems send none. A command that changed a key then
- * waits this long until the stack file has followed.
- */
+/** How often the file is checked on file systems without notifications. */
 const POLL_MS = 2_000;
 
 interface FileWatch {
   close(): void;
 }
 
-/**
- * Calls back when a file was replaced, also when that happened before the first check. Notifications of the folder only
- * say when to check: the file's times decide.
- */
+/** Calls `onChange` when a file was replaced since the last check; folder notifications only trigger the checks. */
 export function openFileWatch(path: string, onChange: () => void): FileWatch {
   let seen = '';
   const check = () => {
@@ -367,7 +346,7 @@ export function openFileWatch(path: string, onChange: () => void): FileWatch {
   };
   const notified = watchFolder(dirname(path), check);
   const timer = setInterval(check, POLL_MS).unref();
-  // Not at once: the caller has no handle to close yet.
+  // Deferred, because the caller has no handle to close yet.
   const first = setImmediate(check).unref();
   return {
     close: () => {
@@ -378,7 +357,7 @@ export function openFileWatch(path: string, onChange: () => void): FileWatch {
   };
 }
 
-/** Null where the system refuses, as when it has no watches left: the file is checked all the same. */
+/** Null when the system refuses, for example without free watches; polling still works. */
 function watchFolder(folder: string, onEvent: () => void): FSWatcher | null {
   try {
     return watch(folder, { persistent: false }, onEvent).on('error', () => {});

@@ -1,3 +1,4 @@
+// The state of every process, for `status`, `doctor` and `up`.
 import { readFileSync } from 'node:fs';
 import { createStoreFetch, sendStatement, waitAtMost } from '@playline/stores';
 import { Kafka, logLevel } from 'kafkajs';
@@ -16,21 +17,20 @@ import { SERVICES, type ServiceEntry } from './services.ts';
 import { readStackFile, type StackFile } from './stack-file.ts';
 import { supervisedSinceAt } from './supervisor.ts';
 
-/** Longer than each single request of a probe, which may send several. */
+/** Longer than a single request; a probe may send several. */
 const PROBE_MAX_MS = 10_000;
 
-/** One process: what its supervisor knows, and its current answer. */
 export interface ProcessStatus {
   readonly name: string;
   readonly state: 'serves' | 'degraded' | 'starting' | 'does not serve' | 'down';
   readonly pid: number | null;
   readonly ageSeconds: number | null;
   readonly restarts: number;
-  /** Why it does not serve, or what it cannot do; null when all is well. */
+  /** Why it does not serve, or what it cannot do; null when it serves. */
   readonly reason: string | null;
-  /** Advice for one that has not served for a minute; null for all others. */
+  /** How to restart one that has not served for a minute; else null. */
   readonly fix: string | null;
-  /** Number of records that it has not read yet; null when it reads no log, or when Kafka does not answer. */
+  /** Number of unread records; null when it reads no log, or Kafka does not answer. */
   readonly lag: number | null;
   readonly lastError: { readonly at: string; readonly what: string } | null;
 }
@@ -52,26 +52,26 @@ function stateOf({ pid, state }: Condition, { fault, degraded }: Found): Process
 }
 
 function reasonOf({ pid, reason, restarts }: Condition, { fault, degraded }: Found): string | null {
-  if (pid === null) return `ended (${reason ?? 'nobody knows why'}); it is started again, ${restarts} times so far`;
+  if (pid === null) return `ended (${reason ?? 'for an unknown reason'}); restarted ${restarts} times`;
   return fault ?? degraded;
 }
 
 /**
- * Asks every process of this checkout's stack now whether it serves.
- * @param options.readsLag false leaves `lag` null: a verdict does not need it, and it takes a dozen requests
+ * Probes every process of this checkout's stack.
+ * @param options.readsLag false leaves `lag` null, and saves a dozen requests
  * @returns null when no supervisor runs
  */
-export async function readStatus(places: StackPaths, { readsLag = true } = {}): Promise<ProcessStatus[] | null> {
-  const conditions = readConditions(places);
+export async function readStatus(paths: StackPaths, { readsLag = true } = {}): Promise<ProcessStatus[] | null> {
+  const conditions = readConditions(paths);
   if (conditions === null) return null;
-  const file = readStackFile(places);
-  const startedAt = supervisedSinceAt(places);
+  const file = readStackFile(paths);
+  const startedAt = supervisedSinceAt(paths);
   const lags = file === null || !readsLag ? new Map<string, number>() : await readLagWithin(file);
-  const asked = conditions.map(async (condition): Promise<ProcessStatus> => {
+  const probed = conditions.map(async (condition): Promise<ProcessStatus> => {
     const { name, pid, restarts } = condition;
-    // Before everything is up there are no addresses, so the supervisor's own findings count.
-    const isAsked = file !== null && pid !== null;
-    const found = isAsked ? await probeWithin(name, file) : { fault: condition.reason, degraded: null };
+    // Until everything has started there are no addresses, so the supervisor's own findings count.
+    const hasAddress = file !== null && pid !== null;
+    const found = hasAddress ? await probeWithin(name, file) : { fault: condition.reason, degraded: null };
     return {
       name,
       pid,
@@ -81,60 +81,57 @@ export async function readStatus(places: StackPaths, { readsLag = true } = {}): 
       reason: reasonOf(condition, found),
       fix: found.fault !== null && condition.isSilent && pid !== null ? silenceRemedy(name, pid) : null,
       lag: lags.get(name) ?? null,
-      lastError: latest(condition.lastError, lastErrorOf(logFileOf(places, name), startedAt)),
+      lastError: latest(condition.lastError, lastErrorOf(logFileOf(paths, name), startedAt)),
     };
   });
-  return Promise.all(asked);
+  return Promise.all(probed);
 }
 
 async function readLagWithin(file: StackFile): Promise<Map<string, number>> {
   const none = new Map<string, number>();
-  const asked = readLag(file).catch(() => none);
-  return waitAtMost(PROBE_MAX_MS, asked, () => none);
+  return waitAtMost(
+    PROBE_MAX_MS,
+    readLag(file).catch(() => none),
+    () => none,
+  );
 }
 
-type ReportedStatus = ProcessStatus['lastError'];
+type LastError = ProcessStatus['lastError'];
 
 /** Instants in ISO 8601 sort as texts. */
-function latest(one: ReportedStatus, other: ReportedStatus): ReportedStatus {
+function latest(one: LastError, other: LastError): LastError {
   if (one === null || other === null) return one ?? other;
   return one.at >= other.at ? one : other;
 }
 
-/** Text that `up`, `doctor` and `status` share. */
+/** Shared by `up`, `doctor` and `status`. */
 export interface Verdict {
   readonly isWell: boolean;
   readonly sentence: string;
-  /** Added to the sentence when the table of `status` is not above it; '' when nothing can be asked. */
+  /** Follows the sentence where the table of `status` is not shown; may be ''. */
   readonly hint: string;
 }
 
-/**
- * @param orphans names of processes that run although their supervisor is dead. They count only when there are no
- * statuses
- */
+/** @param orphans names of running processes of a dead supervisor; they count only without statuses */
 export function toVerdict(statuses: readonly ProcessStatus[] | null, orphans: readonly string[] = []): Verdict {
-  const [isWell, hint] = [false, ''];
+  const isWell = false;
+  const hint = '';
   if (statuses === null && orphans.length > 0) {
-    const names = orphans.join(', ');
-    const sentence = `the supervisor is dead; ${names} still run without it; \`npm run up\` ends them and starts anew`;
+    const sentence = `the supervisor is dead; ${orphans.join(', ')} still run; \`npm run up\` ends them and starts the stack`;
     return { isWell, sentence, hint };
   }
-  if (statuses === null) {
-    const sentence = 'no supervisor of a stack runs here; `npm run up` starts it, and ends what a killed one left';
-    return { isWell, sentence, hint };
-  }
-  if (statuses.length === 0) return { isWell, sentence: 'the stack is just starting', hint };
-  const ill = statuses.filter(({ state }) => state !== 'serves');
-  if (ill.length === 0) return { isWell: true, sentence: `all ${statuses.length} processes serve`, hint };
-  const names = ill.map(({ name, state }) => `${name} ${STATE_LABELS[state]}`).join(', ');
-  const sentence = `${ill.length} of ${statuses.length} processes: ${names}`;
-  return { isWell, sentence, hint: ' (why: `npm run status`)' };
+  if (statuses === null) return { isWell, sentence: 'the stack is not running; start it with `npm run up`', hint };
+  if (statuses.length === 0) return { isWell, sentence: 'the stack is starting', hint };
+  const faulty = statuses.filter(({ state }) => state !== 'serves');
+  if (faulty.length === 0) return { isWell: true, sentence: `all ${statuses.length} processes serve`, hint };
+  const names = faulty.map(({ name, state }) => `${name} ${STATE_LABELS[state]}`).join(', ');
+  const sentence = `${faulty.length} of ${statuses.length} processes: ${names}`;
+  return { isWell, sentence, hint: ' (details: `npm run status`)' };
 }
 
 const STATE_LABELS: Record<ProcessStatus['state'], string> = {
   serves: 'serves',
-  degraded: 'cannot do all',
+  degraded: 'is degraded',
   starting: 'is starting',
   'does not serve': 'does not serve',
   down: 'is down',
@@ -147,7 +144,7 @@ function toAge(seconds: number | null): string {
   return seconds < 172_800 ? `${Math.floor(seconds / 3600)} h` : `${Math.floor(seconds / 86_400)} days`;
 }
 
-/** A table for people: a line for each process, and below it why it does not serve and its last error. */
+/** A table: a line for each process, below it the reason and the last error. */
 export function toLines(statuses: readonly ProcessStatus[]): string[] {
   const head = ['process', 'state', 'age', 'restarts', 'lag', 'pid'];
   const rows = statuses.map(({ name, state, ageSeconds, restarts, lag, pid }) => [
@@ -163,10 +160,10 @@ export function toLines(statuses: readonly ProcessStatus[]): string[] {
       .trimEnd();
   return [
     line(head),
-    ...statuses.flatMap(({ reason, fix: mend, lastError }, at) => [
+    ...statuses.flatMap(({ reason, fix, lastError }, at) => [
       line(rows[at]!),
       ...(reason === null ? [] : [`    why: ${reason}`]),
-      ...(mend === null ? [] : [`    do: ${mend}`]),
+      ...(fix === null ? [] : [`    fix: ${fix}`]),
       ...(lastError === null || lastError.what === reason
         ? []
         : [`    last error, ${lastError.at}: ${lastError.what}`]),
@@ -174,14 +171,13 @@ export function toLines(statuses: readonly ProcessStatus[]): string[] {
   ];
 }
 
-/** Time-out of a request while an operator waits. Longer than a slow answer, but still tolerable. */
+/** Longer than a slow answer, but still tolerable for a waiting operator. */
 const ANSWER_MS = 5_000;
 
-/** Current state of a process. */
 interface Found {
   /** Null when it serves. */
   readonly fault: string | null;
-  /** What it cannot do although it serves; null when it can do everything. */
+  /** What a serving process cannot do; null when it can do everything. */
   readonly degraded: string | null;
 }
 
@@ -194,13 +190,13 @@ async function probeRegistry(url: string): Promise<void> {
 }
 
 async function probeClickHouse({ clickhouse }: StackFile, ca: string | null): Promise<void> {
-  const ask = createStoreFetch(ca === null ? {} : { tls: { ca } });
-  // Database `default`, because a ClickHouse without our tables should still count as answering.
-  const account = { ...clickhouse, database: 'default', fetch: ask };
+  const send = createStoreFetch(ca === null ? {} : { tls: { ca } });
+  // Database `default`, because a ClickHouse without our tables also counts as answering.
+  const account = { ...clickhouse, database: 'default', fetch: send };
   await (await sendStatement(account, { body: 'SELECT 1', deadlineMs: ANSWER_MS })).text();
 }
 
-/** Sends a store a request with its clients' login, because an open port proves little. */
+/** Sends a request with a login, because an open port proves little. */
 async function probeStore(name: string, file: StackFile): Promise<Found> {
   const caFile = file.security?.caFile;
   const ca = caFile === undefined ? null : readFileSync(caFile, 'utf8');
@@ -212,16 +208,15 @@ async function probeStore(name: string, file: StackFile): Promise<Found> {
   return SERVES;
 }
 
-/** Checks whether one process of the stack that people start serves. @throws Error with the reason when it does not */
+/** @throws Error with the reason when the process does not serve */
 async function probe(name: string, file: StackFile): Promise<Found> {
   const admin = file.admin?.[name];
   return admin === undefined ? probeStore(name, file) : { fault: null, degraded: await readDegraded(admin) };
 }
 
 /**
- * Number of records that the consumer group of each reading service has not committed, by the service's name. Read from
- * Kafka itself, because the lag matters most when a service does not answer. A partition without a commit counts as a
- * whole.
+ * Uncommitted records by the name of the reading service. Read from Kafka, because the lag matters most when a service
+ * does not answer. A partition without a commit counts as a whole.
  */
 async function readLag(file: StackFile): Promise<Map<string, number>> {
   patchKafkaTimer();

@@ -1,3 +1,4 @@
+// `supervisor.pid`: which process supervises the stack of a checkout.
 import { linkSync, mkdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { endOrphans } from './children.ts';
@@ -5,61 +6,58 @@ import type { StackPaths } from './paths.ts';
 import { endProcess, isAlive, markOf, type ProcessRecord } from './process-mark.ts';
 import { removeStackFile } from './stack-file.ts';
 
-/** Services drain up to 26 s and stores stop within 30 s. The rest is reserve. */
+/** Services stop within 26 s, stores within 30 s. */
 const SUPERVISOR_GRACE_MS = 60_000;
 
-const pathOf = (places: StackPaths) => join(places.state, 'supervisor.pid');
+const pathOf = (paths: StackPaths) => join(paths.state, 'supervisor.pid');
 
-/** `supervisor.pid`: the process id on the first line, for people and scripts; the mark on the second. */
-function readRecord(places: StackPaths): ProcessRecord | null {
+/** The process id is on the first line, the mark on the second. */
+function readRecord(paths: StackPaths): ProcessRecord | null {
   try {
-    const [pid, mark = ''] = readFileSync(pathOf(places), 'utf8').split('\n');
+    const [pid, mark = ''] = readFileSync(pathOf(paths), 'utf8').split('\n');
     return { name: 'supervisor', pid: Number(pid), mark };
   } catch {
     return null;
   }
 }
 
-/** The living supervisor of this checkout's stack, or null. Another process with the same id does not count. */
-export function findSupervisor(places: StackPaths): ProcessRecord | null {
-  const record = readRecord(places);
+/** The living supervisor, or null. A different process with the same id does not count. */
+export function findSupervisor(paths: StackPaths): ProcessRecord | null {
+  const record = readRecord(paths);
   return record !== null && isAlive(record) ? record : null;
 }
 
-/** When the supervisor of this checkout started (ISO 8601); '' when there is none. */
-export function supervisedSinceAt(places: StackPaths): string {
-  return statSync(pathOf(places), { throwIfNoEntry: false })?.mtime.toISOString() ?? '';
+/** When the supervisor started (ISO 8601); '' without one. */
+export function supervisedSinceAt(paths: StackPaths): string {
+  return statSync(pathOf(paths), { throwIfNoEntry: false })?.mtime.toISOString() ?? '';
 }
 
 /** Removes the file of a dead supervisor. Puts it back if it turns out to be the new file of a living one. */
-function removeStaleRecord(places: StackPaths, aside: string): void {
+function removeStaleRecord(paths: StackPaths, aside: string): void {
   try {
-    renameSync(pathOf(places), aside);
+    renameSync(pathOf(paths), aside);
     const [pid, mark = ''] = readFileSync(aside, 'utf8').split('\n');
-    if (isAlive({ name: 'supervisor', pid: Number(pid), mark })) linkSync(aside, pathOf(places));
+    if (isAlive({ name: 'supervisor', pid: Number(pid), mark })) linkSync(aside, pathOf(paths));
   } catch (error) {
-    // ENOENT: there was no file. EEXIST: another supervisor has written one meanwhile.
+    // ENOENT: there was no file. EEXIST: another supervisor has just written one.
     if (!['ENOENT', 'EEXIST'].includes((error as NodeJS.ErrnoException).code ?? '')) throw error;
   } finally {
     rmSync(aside, { force: true });
   }
 }
 
-/**
- * Makes this process the supervisor, or returns the existing one. Of two attempts at the same time one succeeds,
- * because the file appears complete under its name or not at all.
- */
-export function claimSupervision(places: StackPaths): ProcessRecord | null {
-  mkdirSync(places.state, { recursive: true, mode: 0o700 });
-  const draft = `${pathOf(places)}.${process.pid}.new`;
+/** Makes this process the supervisor, or returns the existing one. The file is linked complete, so only one process wins. */
+export function claimSupervision(paths: StackPaths): ProcessRecord | null {
+  mkdirSync(paths.state, { recursive: true, mode: 0o700 });
+  const draft = `${pathOf(paths)}.${process.pid}.new`;
   writeFileSync(draft, `${process.pid}\n${markOf(process.pid)}\n`, { mode: 0o600 });
   try {
     for (;;) {
-      const other = findSupervisor(places);
+      const other = findSupervisor(paths);
       if (other !== null) return other;
-      removeStaleRecord(places, `${draft}.old`);
+      removeStaleRecord(paths, `${draft}.old`);
       try {
-        linkSync(draft, pathOf(places));
+        linkSync(draft, pathOf(paths));
         return null;
       } catch (error) {
         if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
@@ -70,21 +68,20 @@ export function claimSupervision(places: StackPaths): ProcessRecord | null {
   }
 }
 
-export function releaseSupervision(places: StackPaths): void {
-  if (readRecord(places)?.pid === process.pid) rmSync(pathOf(places), { force: true });
+export function releaseSupervision(paths: StackPaths): void {
+  if (readRecord(paths)?.pid === process.pid) rmSync(pathOf(paths), { force: true });
 }
 
 /**
- * Ends the stack in any state. A living supervisor drains and stops everything. Otherwise the processes of a killed one
- * are ended by their records.
- * @returns what was ended, in words; null when nothing ran
+ * Stops the stack in any state, through its supervisor or by the records of its processes.
+ * @returns a message; null when nothing ran
  */
-export async function endStack(places: StackPaths): Promise<string | null> {
-  const supervisor = findSupervisor(places);
+export async function endStack(paths: StackPaths): Promise<string | null> {
+  const supervisor = findSupervisor(paths);
   if (supervisor !== null) await endProcess(supervisor, SUPERVISOR_GRACE_MS);
-  const orphans = await endOrphans(places, (line) => console.error(line));
-  removeStackFile(places);
-  rmSync(pathOf(places), { force: true });
-  if (orphans.length > 0) return `ended what a dead supervisor had left: ${orphans.join(', ')}`;
+  const orphans = await endOrphans(paths, (line) => console.error(line));
+  removeStackFile(paths);
+  rmSync(pathOf(paths), { force: true });
+  if (orphans.length > 0) return `ended orphans of a dead supervisor: ${orphans.join(', ')}`;
   return supervisor === null ? null : 'stopped';
 }

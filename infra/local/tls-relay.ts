@@ -1,7 +1,5 @@
-// A separate process that adds TLS, and optionally a login, to an HTTP store of the stack that supports neither here.
-// The npm package's ClickHouse is clickhouse-local, whose SYSTEM START LISTEN supports only plain TCP and HTTP
-// listeners. The registry has basic authentication only with an identity provider. The one argument is the path of a
-// file with the settings.
+// A process that adds TLS, and optionally a login, to an HTTP store of the stack that supports neither here: ClickHouse
+// (clickhouse-local) and the registry. The argument is a file with the settings.
 import { timingSafeEqual } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { Agent, type IncomingMessage, request, type ServerResponse } from 'node:http';
@@ -11,7 +9,7 @@ import type { RelaySettings } from './tls-relays.ts';
 const settings = JSON.parse(readFileSync(process.argv[2] ?? '', 'utf8')) as RelaySettings;
 const { listenPort, targetPort, server: files, login } = settings;
 const HOST = '127.0.0.1';
-/** As many as clients keep open. More would only wait in the store. */
+/** As many as clients keep open. */
 const agent = new Agent({ keepAlive: true, maxSockets: 64 });
 const expected = login === null ? null : Buffer.from(`${login.username}:${login.password}`).toString('base64');
 
@@ -21,18 +19,12 @@ function isAllowed({ headers }: IncomingMessage): boolean {
   return given.length === expected.length && timingSafeEqual(given, Buffer.from(expected));
 }
 
-/** Forwards a request and streams the answer back. A connection that breaks on one side is broken on the other. */
-function relay(asked: IncomingMessage, answer: ServerResponse): void {
-  const { method, url: path, headers } = asked;
+/** Forwards a request and streams the response. A connection that breaks on one side is broken on the other. */
+function relay(incoming: IncomingMessage, answer: ServerResponse): void {
+  const { method, url: path, headers } = incoming;
   const { authorization: _, ...others } = headers;
-  const passed = request({
-    host: HOST,
-    port: targetPort,
-    method,
-    path,
-    agent,
-    headers: login === null ? headers : others,
-  });
+  const forwarded = login === null ? headers : others;
+  const passed = request({ host: HOST, port: targetPort, method, path, agent, headers: forwarded });
   passed.once('response', (given) => {
     answer.writeHead(given.statusCode ?? 502, given.headers);
     given.once('error', () => answer.destroy());
@@ -45,14 +37,14 @@ function relay(asked: IncomingMessage, answer: ServerResponse): void {
   answer.once('close', () => {
     if (!answer.writableFinished) passed.destroy();
   });
-  asked.pipe(passed);
+  incoming.pipe(passed);
 }
 
 const server = createServer(
   { cert: readFileSync(files.certificate), key: readFileSync(files.key), keepAliveTimeout: 3_000 },
-  (asked, answer) => {
-    if (isAllowed(asked)) return relay(asked, answer);
-    asked.resume();
+  (incoming, answer) => {
+    if (isAllowed(incoming)) return relay(incoming, answer);
+    incoming.resume();
     answer.writeHead(401, { 'www-authenticate': 'Basic' }).end();
   },
 );

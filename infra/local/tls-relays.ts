@@ -1,3 +1,4 @@
+// Starts the TLS relays of a stack.
 import { join } from 'node:path';
 import type { CertificateFiles } from './certificates.ts';
 import type { ProcessSpec } from './keeper.ts';
@@ -7,31 +8,29 @@ import { REGISTRY_PROBE } from './registry.ts';
 import { type Account, createStackFetch, type StackSecurity } from './security.ts';
 import { storeEnvironment } from './store-environment.ts';
 
-/** The settings of the process of tls-relay.ts. */
 export interface RelaySettings {
   readonly listenPort: number;
   readonly targetPort: number;
   readonly server: CertificateFiles;
-  /** Basic authentication; null leaves it to the store. */
+  /** Null leaves authentication to the store. */
   readonly login: Account | null;
 }
 
 interface RelayedStack {
   readonly security: StackSecurity;
   readonly port: (name: string) => number;
-  /** Starts a process of the stack; resolves when it is ready. */
   readonly start: (spec: ProcessSpec) => Promise<void>;
 }
 
-/** Starts relays for the stores that have no TLS here. @param started resolves for each store when it is ready */
+/** @param started resolves for each store when it is ready */
 export function startRelays<T extends Record<'registry' | 'clickhouse', Promise<void>>>(
-  places: StackPaths,
+  paths: StackPaths,
   started: T,
   { security, port, start }: RelayedStack,
 ): T {
   const relay = (store: 'registry' | 'clickhouse', { login, probe }: { login: Account | null; probe: string }) => {
     const ports = { listen: port(`${store}-secured`), target: port(store) };
-    const spec = tlsRelaySpec(places, { name: `${store}-relay`, ports, security, login, probe });
+    const spec = tlsRelaySpec(paths, { name: `${store}-relay`, ports, security, login, probe });
     return Promise.all([started[store], start(spec)]).then(() => {});
   };
   return {
@@ -41,9 +40,9 @@ export function startRelays<T extends Record<'registry' | 'clickhouse', Promise<
   };
 }
 
-/** A relay with TLS before an HTTP store. It is ready once the store answers through it. */
+/** Ready once the store answers through it. */
 function tlsRelaySpec(
-  places: StackPaths,
+  paths: StackPaths,
   relay: {
     name: string;
     ports: { listen: number; target: number };
@@ -54,8 +53,8 @@ function tlsRelaySpec(
   },
 ): ProcessSpec {
   const { name, ports, security, login, probe } = relay;
-  const folder = join(places.state, 'data', name);
-  const path = join(places.state, 'etc', `${name}.json`);
+  const folder = join(paths.state, 'data', name);
+  const path = join(paths.state, 'etc', `${name}.json`);
   const settings: RelaySettings = {
     listenPort: ports.listen,
     targetPort: ports.target,
@@ -63,20 +62,20 @@ function tlsRelaySpec(
     login,
   };
   writePrivateFile(path, JSON.stringify(settings));
-  const ask = createStackFetch(security.caFile, login ?? undefined);
+  const send = createStackFetch(security.caFile, login ?? undefined);
   return {
     name,
     program: process.execPath,
     args: [join(import.meta.dirname, 'tls-relay.ts'), path],
     env: storeEnvironment(),
     folder,
-    logFile: logFileOf(places, name),
+    logFile: logFileOf(paths, name),
     isReady: async () => {
-      const answer = await ask(`https://127.0.0.1:${ports.listen}${probe}`, { signal: AbortSignal.timeout(2_000) });
+      const answer = await send(`https://127.0.0.1:${ports.listen}${probe}`, { signal: AbortSignal.timeout(2_000) });
       await answer.body?.cancel();
       return answer.ok;
     },
-    // As long as the slowest store may take.
+    // The slowest store's.
     readyDeadlineMs: 120_000,
     stopBy: 'SIGTERM',
     stopDeadlineMs: 5_000,

@@ -2,24 +2,24 @@ import { posix } from 'node:path';
 import { type Import, isNode, isTypeOnly, type Node, nameOf, nodesIn, type SourceFile } from '../house/syntax.ts';
 import { exportsOf, type Tree } from '../house/tree.ts';
 
-// What Biome cannot check. Each rule returns lines that say what is wrong and what to do.
+// What Biome cannot check. Each rule returns lines with what is wrong and what to do.
 
 /**
  * Where a file is. `folder` is the folder of its package, and `adapter` its folder below `src` that the package exports
  * apart from the rest; '' when there is none. `test` is true for code that no running service loads.
  */
-interface Place {
+interface Location {
   readonly zone: Zone;
   readonly folder: string;
   readonly adapter: string;
   readonly test: boolean;
 }
 
-/** What the files of a zone may import of ours. `nouns` are all packages without a zone of their own; `/*` adds their adapters. */
+/** What the files of a zone may import from this repository. `subjects` are all packages without a zone of their own; `/*` adds their adapters. */
 const MAY_IMPORT = {
-  main: ['nouns/*', 'stream/*', 'http', 'runtime', 'stores', 'errors', 'contracts'],
-  service: ['nouns', 'stream', 'http', 'runtime', 'stores', 'errors', 'contracts'],
-  noun: ['stores', 'errors', 'contracts'],
+  main: ['subjects/*', 'stream/*', 'http', 'runtime', 'stores', 'errors', 'contracts'],
+  service: ['subjects', 'stream', 'http', 'runtime', 'stores', 'errors', 'contracts'],
+  subject: ['stores', 'errors', 'contracts'],
   adapter: ['stores/*', 'errors', 'contracts'],
   stream: ['runtime', 'stores', 'errors'],
   http: ['runtime', 'stores', 'errors'],
@@ -35,7 +35,7 @@ const MAY_IMPORT = {
 type Zone = keyof typeof MAY_IMPORT;
 const PACKAGE_ZONES: readonly string[] = ['stream', 'http', 'runtime', 'stores', 'errors', 'contracts', 'testkit'];
 
-function placeOf(path: string, tree: Tree): Place {
+function locationOf(path: string, tree: Tree): Location {
   const [top = '', name = ''] = path.split('/');
   const folder = ['services', 'packages'].includes(top) ? `${top}/${name}` : path.includes('/') ? top : '';
   const exported = top === 'packages' ? Object.keys(exportsOf(folder, tree)).map((key) => key.slice(2)) : [];
@@ -47,14 +47,14 @@ function zoneOf(path: string, adapter: string): Zone {
   const [top = '', name = ''] = path.split('/');
   if (top === 'services') return path === `services/${name}/src/main.ts` ? 'main' : 'service';
   if (top === 'packages' && PACKAGE_ZONES.includes(name)) return name as Zone;
-  if (top === 'packages') return adapter === '' ? 'noun' : 'adapter';
+  if (top === 'packages') return adapter === '' ? 'subject' : 'adapter';
   return top === 'infra' ? 'infra' : 'top';
 }
 
 /** Imports go from services to packages, and from these to contracts and errors. Only a main names adapters. */
 export function checkImports(files: readonly SourceFile[], tree: Tree): string[] {
   return files.flatMap(({ path, imports }) => {
-    const from = placeOf(path, tree);
+    const from = locationOf(path, tree);
     return imports.flatMap((imported) => {
       const problem = problemOf(imported, { path, from, tree });
       return problem === '' ? [] : [`${path}:${imported.line} imports ${imported.target}: ${problem}`];
@@ -64,7 +64,7 @@ export function checkImports(files: readonly SourceFile[], tree: Tree): string[]
 
 interface Importer {
   readonly path: string;
-  readonly from: Place;
+  readonly from: Location;
   readonly tree: Tree;
 }
 
@@ -73,15 +73,15 @@ function problemOf({ target, typeOnly }: Import, { path, from, tree }: Importer)
     return from.test || from.zone === 'infra'
       ? ''
       : 'write the path as a literal, so that its direction can be checked';
-  if (target.startsWith('.')) return problemOfPath(from, placeOf(posix.join(posix.dirname(path), target), tree));
+  if (target.startsWith('.')) return problemOfPath(from, locationOf(posix.join(posix.dirname(path), target), tree));
   const [, name = '', adapter] = /^@playline\/([^/]+)(\/.*)?$/.exec(target) ?? [];
   const allowed: readonly string[] | null = MAY_IMPORT[from.zone];
   if (name === '' || allowed === null || (from.test && ['testkit', 'infra'].includes(name))) return '';
   if (tree.has(`services/${name}/package.json`)) return 'no code imports a service, move what both need to packages';
   if (from.folder === `packages/${name}`) return 'a package imports its own files by relative path';
-  const kind = name in MAY_IMPORT ? name : 'nouns';
+  const kind = name in MAY_IMPORT ? name : 'subjects';
   if (!allowed.includes(kind) && !allowed.includes(`${kind}/*`))
-    return `${from.zone} may import ${allowed.join(', ') || 'nothing'} of ours, declare a port and take the other side as a parameter`;
+    return `${from.zone} may import ${allowed.join(', ') || 'nothing'} from this repository; declare a port and take the other side as a parameter`;
   const free = from.test || (name === 'stores' && typeOnly);
   if (adapter !== undefined && !allowed.includes(`${kind}/*`) && !free)
     return 'only main.ts of a service names adapters, take the port as a parameter';
@@ -90,7 +90,7 @@ function problemOf({ target, typeOnly }: Import, { path, from, tree }: Importer)
   return '';
 }
 
-function problemOfPath(from: Place, to: Place): string {
+function problemOfPath(from: Location, to: Location): string {
   if (to.test && !from.test) return 'running code does not import tests, move what it needs out of the test';
   if (from.zone === 'top') return '';
   if (to.folder !== from.folder) return 'export it from its package and import that package by name';
@@ -132,7 +132,7 @@ function passedOn({ nodes, text }: SourceFile): string[] {
     .map(nameOf);
 }
 
-/** Words that are not committed, written so that this file does not contain them. */
+/** Texts that are not committed, written so that this file does not contain them. */
 const FORBIDDEN: readonly [RegExp, string][] = [
   [
     /\b(registry\.(npmjs|yarnpkg)|(repo1?|repo)\.maven|pypi|proxy\.golang|index\.crates|deb\.debian)\.[a-z]+/,
@@ -148,14 +148,14 @@ const FORBIDDEN: readonly [RegExp, string][] = [
 ];
 
 /** Committed text is about the project only, and the lock file installs from the registry that the machine uses. */
-export function checkWords(tree: Tree): string[] {
+export function checkTexts(tree: Tree): string[] {
   const lock = tree.get('package-lock.json') ?? '';
   const locked = /"resolved": "https?:/.test(lock) ? ['package-lock.json names a registry: lock as .npmrc says'] : [];
   const found = [...tree]
     .filter(([path]) => !['package-lock.json', 'LICENSE'].includes(path))
     .flatMap(([path, text]) =>
       FORBIDDEN.filter(([pattern]) => pattern.test(text)).map(
-        ([pattern, fix]) => `${path} says ${pattern.exec(text)?.[0]}: ${fix}`,
+        ([pattern, fix]) => `${path} contains ${pattern.exec(text)?.[0]}: ${fix}`,
       ),
     );
   return [...locked, ...found];

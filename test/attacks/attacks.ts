@@ -17,11 +17,11 @@ import type { AttackWorld } from './world.ts';
 
 export interface Attack {
   name: string;
-  /** Attacks for about so long. @returns what it found, in words; @throws Error when the stack did not hold */
+  /** Attacks for about this long. @returns what it found, as text; @throws Error when the stack did not hold */
   run(world: AttackWorld, seconds: number): Promise<string>;
 }
 
-/** `/readyz` of every service must say ready when an attack is over. */
+/** `/readyz` of every service must report ready when an attack is over. */
 const BACK_MS = 60_000;
 /** A flood ends when the limit is reached that it is about, whatever the machine. */
 const FLOOD_MAX_MS = 90_000;
@@ -56,7 +56,7 @@ const tinyChunks: Attack = {
   },
 };
 
-/** Forty connections ask for much and read nothing, on each service in turn. */
+/** Forty connections request much and read nothing, on each service in turn. */
 const unreadAnswers: Attack = {
   name: 'pipelined requests whose answers are not read',
   run: async ({ stack, memoryOf }, seconds) => {
@@ -184,7 +184,7 @@ const LONG = 'x'.repeat(200);
 /** Pending and settled assets of one project take less. */
 const REDIS_MAX_MB = 96;
 
-/** One tenant orders assets that the minter fails without asking a node: an amount of 2 of an ERC-721. */
+/** One tenant orders assets that the minter fails without a request to a node: an amount of 2 of an ERC-721. */
 const failedMintFlood: Attack = {
   name: 'mint orders that fail, with long reference ids',
   run: async ({ stack, attacker, memoryOf }) => {
@@ -377,7 +377,7 @@ export const ATTACKS: readonly Attack[] = [
   endlessContracts,
 ];
 
-/** Waits until every service says that it is ready. */
+/** Waits until every service reports that it is ready. */
 export async function untilReady({ stack }: AttackWorld): Promise<void> {
   for (const [name, url] of Object.entries(stack.file.admin ?? {}))
     await until(`${name} is ready`, async () => (await fetch(`${url}/readyz`)).ok, BACK_MS);

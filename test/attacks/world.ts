@@ -25,7 +25,7 @@ export interface AttackWorld {
   /** What the bystander saw since the last call. */
   lap(): Promise<Lap>;
   /** Runs a command of the operator. @returns what it printed @throws Error when it fails */
-  operate(...words: string[]): Promise<string>;
+  operate(...args: string[]): Promise<string>;
   /** Rows of a query. */
   query<T>(sql: string): Promise<T[]>;
   /** Resident memory of a service's process, and the most since its start, in MB. */
@@ -38,7 +38,7 @@ const BYSTANDER = fileURLToPath(new URL('./bystander.ts', import.meta.url));
 
 export async function openAttackWorld(): Promise<AttackWorld> {
   const root = testStackFolder('attacks');
-  // Commands look for the stack's records in a folder of this name.
+  // Commands expect the stack's records in a folder of this name.
   const stack = await startStack({ directory: join(root, '.playline'), chain: true });
   let child: ChildProcess | null = null;
   const close = async () => {
@@ -46,9 +46,9 @@ export async function openAttackWorld(): Promise<AttackWorld> {
     await stack.stop();
     rmSync(root, { recursive: true, force: true });
   };
-  const operate = async (...words: string[]) => {
+  const operate = async (...args: string[]) => {
     const program = join(CHECKOUT, 'services/operator/src/main.ts');
-    return (await run(process.execPath, [program, ...words], { env: bareEnvironment(), cwd: root })).stdout;
+    return (await run(process.execPath, [program, ...args], { env: bareEnvironment(), cwd: root })).stdout;
   };
   try {
     const { keys, gateway, chainApi, portal } = stack.file;
@@ -87,8 +87,8 @@ export async function openAttackWorld(): Promise<AttackWorld> {
 async function createBystander(operate: AttackWorld['operate']): Promise<Tenant> {
   await operate('projects', 'create', '--name', 'Bystander', '--id', 'bystander');
   const keyOf = async (kind: string) => {
-    const words = ['--project', 'bystander', '--environment', 'production', '--kind', kind, '--json'];
-    return (JSON.parse(await operate('keys', 'create', ...words)) as { key: string }).key;
+    const args = ['--project', 'bystander', '--environment', 'production', '--kind', kind, '--json'];
+    return (JSON.parse(await operate('keys', 'create', ...args)) as { key: string }).key;
   };
   return { project: 'bystander', publishable: await keyOf('publishable'), secret: await keyOf('secret') };
 }

@@ -28,23 +28,23 @@ export async function walkBack({
 }: ReaderParts): Promise<BackWalk | null> {
   const start = starts.draw(random);
   if (start === null) return null;
-  const { query: question, upTo } = start;
+  const { query, upTo } = start;
   const rows: { id: string; us: number }[] = [];
   let { cursor } = start;
   for (;;) {
-    const page = await client.read(question, cursor);
-    await served.note(question.chain, page);
+    const page = await client.read(query, cursor);
+    await served.note(query.chain, page);
     // The reader dies before it stores the cursor, and reads the same page again.
     if (random.chance(0.06)) continue;
     const last = page.rows.at(-1);
     const bound = rows.at(-1)?.us ?? upTo;
     if (last !== undefined && last.us >= bound)
-      findings.add('backwards', `${question.chain.name} ${last.us} came before ${bound}`);
+      findings.add('backwards', `${query.chain.name} ${last.us} came before ${bound}`);
     for (const { id, us } of page.rows.toReversed()) rows.push({ id, us });
     if (isLast(page, page.previous, cursor)) {
       served.walksBack++;
-      const watermark = await watermarks.greatest(question.chain.partition);
-      return { query: question, upTo, rows, watermark, cursor: page.next };
+      const watermark = await watermarks.greatest(query.chain.partition);
+      return { query, upTo, rows, watermark, cursor: page.next };
     }
     cursor = page.previous;
   }

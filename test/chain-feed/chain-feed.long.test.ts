@@ -40,9 +40,9 @@ describe.each(Array.from({ length: SEEDS }, (_, index) => FIRST_SEED + index))(
   (seed) => {
     let run: FeedRun;
     beforeAll(async () => {
-      const say = (line: string) => console.error(`chain feed, FAULT_SEED=${seed}: ${line}`);
-      run = await runFeed(testStores(), { seed, faults: FAULTS, onLine: say });
-      say(toWords(run.counts));
+      const onLine = (line: string) => console.error(`chain feed, FAULT_SEED=${seed}: ${line}`);
+      run = await runFeed(testStores(), { seed, faults: FAULTS, onLine });
+      onLine(toWords(run.counts));
     }, RUN_MAX_MS);
 
     it.each(GUARANTEES)('keeps its promise: %s', (_, promise) => {

@@ -66,12 +66,12 @@ export function checkComplete(walk: Walk, versions: Versions, findings: Findings
  * as they arrive.
  */
 export function checkBackWalk(walk: BackWalk, versions: Versions, findings: Findings): void {
-  const { query: question, upTo, rows, watermark } = walk;
+  const { query, upTo, rows, watermark } = walk;
   const seen = new Set(rows.map(({ id, us }) => `${id} ${us}`));
-  const wanted = (versions.get(question.chain.name) ?? []).filter((version) => isWanted(version, question.filters));
+  const wanted = (versions.get(query.chain.name) ?? []).filter((version) => isWanted(version, query.filters));
   for (const [id, { us }] of lastVersions(wanted, watermark))
     if (us < upTo && !seen.has(`${id} ${us}`))
-      findings.add('backwards', `${question.chain.name} ${id} stood at ${us}, before ${upTo}, and did not come`);
+      findings.add('backwards', `${query.chain.name} ${id} stood at ${us}, before ${upTo}, and did not come`);
 }
 
 /** The rows at or below a watermark are complete when the watermark is published: none is added later. */
@@ -82,12 +82,12 @@ export function checkAudits(
 ): void {
   for (const { partition, watermark, ...found } of audits) {
     const own = chains.filter((chain) => chain.partition === partition);
-    const standing = own.flatMap(({ name }) => versions.get(name) ?? []).filter(({ us }) => us <= watermark).length;
+    const current = own.flatMap(({ name }) => versions.get(name) ?? []).filter(({ us }) => us <= watermark).length;
     for (const [table, count] of Object.entries(found))
-      if (count !== standing)
+      if (count !== current)
         findings.add(
           'standing watermarks',
-          `${count} of ${standing} rows up to ${watermark} stood in ${table} of partition ${partition}`,
+          `${count} of ${current} rows up to ${watermark} stood in ${table} of partition ${partition}`,
         );
   }
 }

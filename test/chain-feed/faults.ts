@@ -150,7 +150,7 @@ export const ALL_KINDS: number = FAULTS.length;
  */
 export async function tryFaults(
   victims: Omit<Victims, 'drawPoint'>,
-  { count, say }: { count: number; say: (line: string) => void },
+  { count, say: onLine }: { count: number; say: (line: string) => void },
 ): Promise<Reached> {
   const draw = createDeck(victims.random, FAULTS);
   const drawPoint = createDeck(victims.random, KILL_POINTS);
@@ -160,7 +160,7 @@ export async function tryFaults(
   for (let done = 1; done <= count; done++) {
     const startMs = performance.now();
     const one = await draw()({ ...victims, drawPoint });
-    say(`${done} of ${count}: ${toWords(one)}, over after ${toSeconds(performance.now() - startMs)} s`);
+    onLine(`${done} of ${count}: ${toWords(one)}, over after ${toSeconds(performance.now() - startMs)} s`);
     reached = addReached(reached, one);
   }
   return reached;

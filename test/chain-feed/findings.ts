@@ -20,10 +20,10 @@ export class Findings {
   readonly #broken = new Map<Promised, string[]>();
   readonly #startMs = performance.now();
 
-  add(promise: Promised, words: string): void {
+  add(promise: Promised, text: string): void {
     const found = this.#broken.get(promise) ?? [];
     const afterS = ((performance.now() - this.#startMs) / 1_000).toFixed(1);
-    if (found.length < STORED_MAX) found.push(`after ${afterS} s: ${words}`);
+    if (found.length < STORED_MAX) found.push(`after ${afterS} s: ${text}`);
     this.#broken.set(promise, found);
   }
 
@@ -32,6 +32,6 @@ export class Findings {
   }
 
   all(): string[] {
-    return [...this.#broken].flatMap(([promise, found]) => found.map((words) => `${promise}, ${words}`));
+    return [...this.#broken].flatMap(([promise, found]) => found.map((text) => `${promise}, ${text}`));
   }
 }

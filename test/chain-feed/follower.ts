@@ -48,15 +48,15 @@ export class Follower {
   readonly walks: Walk[];
   deaths = 0;
 
-  constructor(parts: ReaderParts, question: FeedQuery = parts.draw()) {
+  constructor(parts: ReaderParts, query: FeedQuery = parts.draw()) {
     this.#parts = parts;
-    this.#walk = { query: question, rows: [], arrivals: [] };
+    this.#walk = { query, rows: [], arrivals: [] };
     this.walks = [this.#walk];
   }
 
   /** Starts a separate walk from the cursor of another reader. */
-  startAt(question: FeedQuery, cursor: string | null): void {
-    this.#walk = { query: question, rows: [], arrivals: [] };
+  startAt(query: FeedQuery, cursor: string | null): void {
+    this.#walk = { query, rows: [], arrivals: [] };
     this.walks.push(this.#walk);
     this.#cursor = cursor;
     this.#noted = { cursor, count: 0, arrivals: 0 };
@@ -65,10 +65,10 @@ export class Follower {
   /** Reads one page. @returns whether it was the last one */
   async step(): Promise<boolean> {
     const { random, client, served, watermarks } = this.#parts;
-    const { query: question, rows, arrivals } = this.#walk;
-    const [losses, watermark] = [watermarks.losses, await watermarks.read(question.chain.partition)];
-    const page = await client.read(question, this.#cursor);
-    await served.note(question.chain, page);
+    const { query, rows, arrivals } = this.#walk;
+    const [losses, watermark] = [watermarks.losses, await watermarks.read(query.chain.partition)];
+    const page = await client.read(query, this.#cursor);
+    await served.note(query.chain, page);
     if (random.chance(DEATH_SHARE)) return this.#die();
     this.#take(page);
     const isEnd = isLast(page, page.next, this.#cursor);
@@ -81,14 +81,14 @@ export class Follower {
   }
 
   #take(page: ServedPage): void {
-    const { query: question, rows } = this.#walk;
+    const { query, rows } = this.#walk;
     const before = rows.at(-1);
     const first = page.rows[0];
     if (before !== undefined && first !== undefined && first.us <= before.us)
-      this.#parts.findings.add('in order', `${question.chain.name} ${first.us} came behind ${before.us}`);
+      this.#parts.findings.add('in order', `${query.chain.name} ${first.us} came behind ${before.us}`);
     for (const { id, us } of page.rows) rows.push({ id, us });
     const upTo = first?.us ?? (rows.at(-1)?.us ?? -1) + 1;
-    this.#parts.starts.offer({ query: question, cursor: page.previous, upTo });
+    this.#parts.starts.offer({ query, cursor: page.previous, upTo });
   }
 
   /** Loses what was in memory. Rows since the stored cursor will be read again. */

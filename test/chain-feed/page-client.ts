@@ -33,8 +33,8 @@ export interface ServedPage {
  * @param onward the page's cursor in the direction of the walk
  * @param asked the cursor of the request; null: from the beginning
  */
-export const isLast = ({ rows }: ServedPage, onward: string, asked: string | null): boolean =>
-  rows.length === 0 && onward === asked;
+export const isLast = ({ rows }: ServedPage, onward: string, requested: string | null): boolean =>
+  rows.length === 0 && onward === requested;
 
 /** The chain and the filters that a reader follows. */
 export interface FeedQuery {
@@ -51,7 +51,7 @@ const AGAIN_MS = 50;
 
 /** Reads pages. Tries the running APIs until one answers. */
 export interface PageClient {
-  read(question: FeedQuery, cursor: string | null): Promise<ServedPage>;
+  read(query: FeedQuery, cursor: string | null): Promise<ServedPage>;
 }
 
 export interface PageClientOptions {
@@ -62,13 +62,13 @@ export interface PageClientOptions {
 
 export function createPageClient({ random, apis, findings }: PageClientOptions): PageClient {
   let missed = '';
-  const readOnce = async (question: FeedQuery, cursor: string | null): Promise<ServedPage | null> => {
+  const readOnce = async (query: FeedQuery, cursor: string | null): Promise<ServedPage | null> => {
     const [first, ...others] = apis();
     if (first === undefined) return null;
     const api = random.pick([first, ...others]);
     const oldBefore = api.oldHorizons.known;
-    const url = new URL(`${api.url}/v1/chains/${question.chain.name}/activity-history`);
-    for (const [name, value] of parametersOf(question.filters, random)) url.searchParams.set(name, value);
+    const url = new URL(`${api.url}/v1/chains/${query.chain.name}/activity-history`);
+    for (const [name, value] of parametersOf(query.filters, random)) url.searchParams.set(name, value);
     const largest = random.chance(LARGE_SHARE) ? LARGE_MAX : PAGE_MAX;
     if (random.chance(0.9)) url.searchParams.set('page_size', String(random.integer(1, largest)));
     if (cursor !== null) url.searchParams.set('page_cursor', cursor);
@@ -90,10 +90,10 @@ export function createPageClient({ random, apis, findings }: PageClientOptions):
     return { rows: result.map(toRow), previous, next, isFresh };
   };
   return {
-    async read(question, cursor) {
+    async read(query, cursor) {
       const endMs = performance.now() + ANSWER_MAX_MS * 6;
       for (;;) {
-        const page = await readOnce(question, cursor);
+        const page = await readOnce(query, cursor);
         if (page !== null) return page;
         if (performance.now() > endMs) throw new Error(`no API answers; the last to ${missed}`);
         await delay(AGAIN_MS);

@@ -65,7 +65,7 @@ export async function runFeed(stores: Stores, options: RunOptions): Promise<Feed
   }
 }
 
-async function runOn(rig: FeedRig, { seed, faults, onLine: say }: RunOptions): Promise<FeedRun> {
+async function runOn(rig: FeedRig, { seed, faults, onLine }: RunOptions): Promise<FeedRun> {
   const random = createRandom(seed);
   const findings = new Findings();
   const crew = await openProcesses(rig, createRandom(seed + 0.5e9));
@@ -88,7 +88,7 @@ async function runOn(rig: FeedRig, { seed, faults, onLine: say }: RunOptions): P
   );
   // If a reader fails, the run fails at once.
   const reached = await Promise.race([
-    tryFaults({ rig, processes: crew, served, random }, { count: faults, say }),
+    tryFaults({ rig, processes: crew, served, random }, { count: faults, say: onLine }),
     failureOf(reading),
   ]);
   await traffic.stop();
@@ -135,7 +135,7 @@ function openReaders({ rig, seen, over, parts }: Reading): Promise<void>[] {
       if (back !== null && index % 2 === 0) seen.walks.push(await walkForth(own, back));
     }
   };
-  const look = async () => {
+  const poll = async () => {
     while (!over.is) {
       seen.audits.push(...(await audit(rig)));
       await delay(AUDIT_PAUSE_MS);
@@ -143,13 +143,13 @@ function openReaders({ rig, seen, over, parts }: Reading): Promise<void>[] {
   };
   const followers = Array.from({ length: FOLLOWERS + NEWCOMERS }, (_, index) => follow(index, index >= FOLLOWERS));
   const walkers = Array.from({ length: WALKERS }, (_, index) => walk(FOLLOWERS + NEWCOMERS + index));
-  return [...followers, ...walkers, look()];
+  return [...followers, ...walkers, poll()];
 }
 
 /** Reads forwards from the cursor before the first row to the end. */
-async function walkForth(parts: ReaderParts, { query: question, cursor }: BackWalk): Promise<Walk> {
-  const follower = new Follower(parts, question);
-  follower.startAt(question, cursor);
+async function walkForth(parts: ReaderParts, { query, cursor }: BackWalk): Promise<Walk> {
+  const follower = new Follower(parts, query);
+  follower.startAt(query, cursor);
   await follower.finish();
   return follower.walks.at(-1)!;
 }

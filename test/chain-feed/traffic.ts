@@ -62,13 +62,13 @@ export function openTraffic(rig: FeedRig, seed: number): Traffic {
     }
     await source.close();
   });
-  const look = async () => {
+  const poll = async () => {
     while (!isOver) {
       isFull = (await rig.waiting()) > WAITING_MAX;
       await delay(POLL_MS);
     }
   };
-  const all = Promise.all([...sources, look()]);
+  const all = Promise.all([...sources, poll()]);
   // `stop` reports the error. Until then it must not count as an unhandled rejection.
   all.catch(() => {});
   return {
@@ -104,22 +104,22 @@ class Desk {
     const number = isNew ? ++this.numbers : random.pick(known);
     if (isNew) known.push(number);
     const version = ++this.#versions;
-    const standing = { chain: chain.name, version, type: typeOf(number), contract: contractOf(number) };
+    const written = { chain: chain.name, version, type: typeOf(number), contract: contractOf(number) };
     const isWrong = !isNew && random.chance(0.06);
     if (isWrong) this.journal.wrong.add(version);
     return {
       version,
-      outgoing: isWrong ? this.#toWrong(random, number, standing) : this.#rig.toOutgoing(recordOf(number, standing)),
+      outgoing: isWrong ? this.#toWrong(random, number, written) : this.#rig.toOutgoing(recordOf(number, written)),
     };
   }
 
   /** Makes a record that must be refused: it changes a fixed member, or is in the partition of another chain. */
-  #toWrong(random: Random, number: number, standing: WrittenVersion): Outgoing {
+  #toWrong(random: Random, number: number, written: WrittenVersion): Outgoing {
     const kind = random.integer(0, 3);
-    const record = recordOf(number, standing);
-    if (kind === 0) return this.#rig.toOutgoing(recordOf(number, { ...standing, type: typeOf(number + 1) }));
+    const record = recordOf(number, written);
+    if (kind === 0) return this.#rig.toOutgoing(recordOf(number, { ...written, type: typeOf(number + 1) }));
     if (kind === 1) return this.#rig.toOutgoing({ ...record, indexedAt: record.indexedAt + 1 });
-    if (kind === 2) return this.#rig.toOutgoing(recordOf(number, { ...standing, contract: contractOf(number + 1) }));
+    if (kind === 2) return this.#rig.toOutgoing(recordOf(number, { ...written, contract: contractOf(number + 1) }));
     const own = this.#rig.chains.find(({ name }) => name === record.chain)!.partition;
     const others = [...new Set(this.#rig.chains.map(({ partition }) => partition))].filter((each) => each !== own);
     return { ...this.#rig.toOutgoing(record), partition: random.pick(others) };

@@ -97,9 +97,9 @@ export async function addTimes(
   { accepted, refused }: LogTruth,
   findings: Findings,
 ): Promise<Map<string, TimedVersion[]>> {
-  const wrong = (words: string) => findings.add('one row a record', words);
+  const wrong = (text: string) => findings.add('one row a record', text);
   const rows = Map.groupBy(await rig.versions(), ({ partition, offset }) => `${partition} ${offset}`);
-  const placed: TimedVersion[] = [];
+  const timed: TimedVersion[] = [];
   const lastUs = new Map<number, number>();
   for (const version of accepted) {
     const name = `${version.partition} ${version.offset}`;
@@ -110,18 +110,18 @@ export async function addTimes(
     if (row === undefined) continue;
     if (row.us <= (lastUs.get(row.partition) ?? 0)) wrong(`record ${name} is at ${row.us}, not above the one before`);
     lastUs.set(row.partition, row.us);
-    placed.push({ ...version, us: row.us });
+    timed.push({ ...version, us: row.us });
   }
   for (const [name, found] of rows) wrong(`a row of ${name}, which must be none: ${JSON.stringify(found)}`);
-  const letters = new Set(
+  const deadLetters = new Set(
     (await rig.log.read(`${rig.activities}.dead`)).map(
       ({ headers }) => `${headers['original-partition']} ${headers['original-offset']}`,
     ),
   );
-  for (const name of refused) if (!letters.has(name)) wrong(`no dead letter of ${name}`);
-  for (const name of letters) if (!refused.has(name)) wrong(`${name} is a dead letter`);
+  for (const name of refused) if (!deadLetters.has(name)) wrong(`no dead letter of ${name}`);
+  for (const name of deadLetters) if (!refused.has(name)) wrong(`${name} is a dead letter`);
   return Map.groupBy(
-    placed.toSorted((a, b) => a.us - b.us),
+    timed.toSorted((a, b) => a.us - b.us),
     ({ chain }) => chain,
   );
 }

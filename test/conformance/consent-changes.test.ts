@@ -1,7 +1,7 @@
 // Contract, consent, rows "Previous state" and "History"; ingest, row "Ingest and stored consent".
 // Left out of row "History": "until the identity is erased", which only an eraser could show.
 import { randomUUID } from 'node:crypto';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, expect, it } from 'vitest';
 import { type Client, CONSENT_PATH, expectAccepted, track } from './client.ts';
 import { type ConformanceGateway, START_MAX_MS, startGateway } from './gateway.ts';
 import { consentsOnLog } from './log.ts';
@@ -41,56 +41,50 @@ async function statusOf({ anonymousId }: Change): Promise<string> {
   return answer.body.status;
 }
 
-describe('previous state', () => {
-  it.each(STATUSES.flatMap((from) => STATUSES.map((to) => [from, to] as const)))(
-    'no restriction, and a GET after the 204 sees it: %s to %s',
-    async (from, to) => {
-      const first = change({ status: from });
-      await write(first);
-      expect(await statusOf(first)).toBe(from);
-      await write({ ...first, status: to });
-      expect(await statusOf(first)).toBe(to);
-    },
-  );
+it.each(STATUSES.flatMap((from) => STATUSES.map((to) => [from, to] as const)))(
+  'a consent change has no restriction, and a GET after the 204 sees it: %s to %s',
+  async (from, to) => {
+    const first = change({ status: from });
+    await write(first);
+    expect(await statusOf(first)).toBe(from);
+    await write({ ...first, status: to });
+    expect(await statusOf(first)).toBe(to);
+  },
+);
 
-  it('of changes at the same time the one with the later place in the log wins', async () => {
-    const sets = Array.from({ length: 10 }, () => {
-      const first = change();
-      return { first, all: [...STATUSES, ...STATUSES].map((status) => ({ ...first, status })) };
-    });
-    await Promise.all(sets.flatMap(({ all }) => all.map(write)));
-    for (const { first, all } of sets) {
-      const logged = await consentsOnLog(client.topicPrefix, first.source);
-      expect(logged).toHaveLength(all.length);
-      expect(new Set(logged.map(({ partition }) => partition)).size).toBe(1);
-      expect(await statusOf(first)).toBe(logged.at(-1)?.status);
-    }
+it('a consent change has of changes at the same time the one with the later place in the log wins', async () => {
+  const sets = Array.from({ length: 10 }, () => {
+    const first = change();
+    return { first, all: [...STATUSES, ...STATUSES].map((status) => ({ ...first, status })) };
   });
-});
-
-describe('history', () => {
-  it('every change is kept with its source and time, in the order in which they were made', async () => {
-    const first = change({ status: 'full' });
-    const times = [Date.now()];
-    for (const status of ['full', 'none', 'full']) {
-      await write({ ...first, status });
-      times.push(Date.now());
-    }
+  await Promise.all(sets.flatMap(({ all }) => all.map(write)));
+  for (const { first, all } of sets) {
     const logged = await consentsOnLog(client.topicPrefix, first.source);
-    expect(logged.map(({ status, environmentId }) => [status, environmentId])).toEqual(
-      ['full', 'none', 'full'].map((status) => [status, client.environmentId]),
-    );
-    for (const [at, { receivedAt }] of logged.entries()) {
-      expect(receivedAt).toBeGreaterThanOrEqual(times[at] ?? 0);
-      expect(receivedAt).toBeLessThanOrEqual(times[at + 1] ?? 0);
-    }
-  });
+    expect(logged).toHaveLength(all.length);
+    expect(new Set(logged.map(({ partition }) => partition)).size).toBe(1);
+    expect(await statusOf(first)).toBe(logged.at(-1)?.status);
+  }
 });
 
-describe('ingest and stored consent', () => {
-  it.each(STATUSES)('ingest is not refused because of a stored consent of %s', async (status) => {
-    const stored = change({ status });
-    await write(stored);
-    expectAccepted(await client.send(track({ anonymousId: stored.anonymousId, consentLevel: 'none' })));
-  });
+it('in the history of consent, every change is kept with its source and time, in the order in which they were made', async () => {
+  const first = change({ status: 'full' });
+  const times = [Date.now()];
+  for (const status of ['full', 'none', 'full']) {
+    await write({ ...first, status });
+    times.push(Date.now());
+  }
+  const logged = await consentsOnLog(client.topicPrefix, first.source);
+  expect(logged.map(({ status, environmentId }) => [status, environmentId])).toEqual(
+    ['full', 'none', 'full'].map((status) => [status, client.environmentId]),
+  );
+  for (const [at, { receivedAt }] of logged.entries()) {
+    expect(receivedAt).toBeGreaterThanOrEqual(times[at] ?? 0);
+    expect(receivedAt).toBeLessThanOrEqual(times[at + 1] ?? 0);
+  }
+});
+
+it.each(STATUSES)('ingest is not refused because of a stored consent of %s', async (status) => {
+  const stored = change({ status });
+  await write(stored);
+  expectAccepted(await client.send(track({ anonymousId: stored.anonymousId, consentLevel: 'none' })));
 });

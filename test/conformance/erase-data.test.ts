@@ -3,7 +3,7 @@
 // log-expired): only an eraser could show them.
 import { randomUUID } from 'node:crypto';
 import { type ErasureRequestRecord, erasureRequestCodec, FRAME_BYTES, TOPICS } from '@playline/contracts';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, expect, it } from 'vitest';
 import { type Answer, type Client, DATA_PATH, expectEnvelope } from './client.ts';
 import { type ConformanceGateway, START_MAX_MS, startGateway } from './gateway.ts';
 import { findRecord } from './log.ts';
@@ -37,77 +37,67 @@ const findRequest = (erasureId: string) =>
     (request) => idText(request) === erasureId,
   );
 
-describe('both or neither identifier, blank identifier, over 256 characters', () => {
-  it.each([
-    ['neither', ''],
-    ['both', '?anonymousId=a&userId=u'],
-    ['a blank anonymousId', '?anonymousId='],
-    ['a blank userId', '?userId=%20%09'],
-    ['an anonymousId of 257', `?anonymousId=${'x'.repeat(257)}`],
-    ['a userId of 257', `?userId=${'x'.repeat(257)}`],
-  ])('%s: 400 VALIDATION_ERROR', async (_, query) => {
-    expectEnvelope(await erase(query), 400, 'VALIDATION_ERROR');
-  });
-
-  it.each(['anonymousId', 'userId'])('%s of 256 code points is accepted', async (name) => {
-    expectQueued(await erase(`?${name}=${encodeURIComponent('😀'.repeat(256))}`));
-  });
+it.each([
+  ['neither', ''],
+  ['both', '?anonymousId=a&userId=u'],
+  ['a blank anonymousId', '?anonymousId='],
+  ['a blank userId', '?userId=%20%09'],
+  ['an anonymousId of 257', `?anonymousId=${'x'.repeat(257)}`],
+  ['a userId of 257', `?userId=${'x'.repeat(257)}`],
+])('an erasure with %s: 400 VALIDATION_ERROR', async (_, query) => {
+  expectEnvelope(await erase(query), 400, 'VALIDATION_ERROR');
 });
 
-describe('key', () => {
-  it('missing x-service-api-key: 400 VALIDATION_ERROR', async () => {
-    expectEnvelope(await erase('?userId=u', {}), 400, 'VALIDATION_ERROR');
-  });
-
-  it.each<[string, () => string]>([
-    ['malformed', () => 'hello'],
-    ['publishable', () => client.publishableKey],
-    ['unknown', () => client.unknownKey],
-    ['refreshed away', () => client.endedSecretKey],
-  ])('anything else than a live secret key (%s): 401 UNAUTHORISED_REQUEST', async (_, key) => {
-    expectEnvelope(await erase('?userId=u', { 'x-service-api-key': key() }), 401, 'UNAUTHORISED_REQUEST');
-  });
-
-  it('the secret key under the publishable header counts as missing: 400', async () => {
-    const answer = await erase('?userId=u', { 'x-service-publishable-key': client.secretKey });
-    expectEnvelope(answer, 400, 'VALIDATION_ERROR');
-  });
-
-  it('secret-key operations send no CORS headers, also on a preflight', async () => {
-    const origin = 'https://game.example';
-    const answers = [
-      await erase('?userId=u', { 'x-service-api-key': client.secretKey, origin }),
-      await erase('', { origin }),
-      await client.request(DATA_PATH, {
-        method: 'OPTIONS',
-        headers: { origin, 'access-control-request-method': 'DELETE' },
-      }),
-    ];
-    for (const { headers } of answers)
-      expect([...headers.keys()].filter((name) => name.startsWith('access-control-'))).toEqual([]);
-  });
+it.each(['anonymousId', 'userId'])('an erasure with %s of 256 code points is accepted', async (name) => {
+  expectQueued(await erase(`?${name}=${encodeURIComponent('😀'.repeat(256))}`));
 });
 
-describe('unknown identity', () => {
-  it('is 202 and the request is recorded', async () => {
-    const answer = await erase(`?anonymousId=anon-${randomUUID()}`);
-    const request = await findRequest(expectQueued(answer));
-    expect(request.environmentId).toBe(client.environmentId);
-    expect(request.subjectKeys.length).toBeGreaterThan(0);
-    expect(request.traceId).toBe(answer.headers.get('x-trace-id'));
-  });
+it('an erasure with missing x-service-api-key: 400 VALIDATION_ERROR', async () => {
+  expectEnvelope(await erase('?userId=u', {}), 400, 'VALIDATION_ERROR');
 });
 
-describe('userId carries no type', () => {
-  it('the erasure covers the id in every identity type and without a type', async () => {
-    const request = await findRequest(expectQueued(await erase(`?userId=user-${randomUUID()}`)));
-    expect(new Set(request.subjectKeys.map((key) => key.toString('hex'))).size).toBe(USER_SUBJECTS);
-  });
+it.each<[string, () => string]>([
+  ['malformed', () => 'hello'],
+  ['publishable', () => client.publishableKey],
+  ['unknown', () => client.unknownKey],
+  ['refreshed away', () => client.endedSecretKey],
+])('an erasure with anything else than a live secret key (%s): 401 UNAUTHORISED_REQUEST', async (_, key) => {
+  expectEnvelope(await erase('?userId=u', { 'x-service-api-key': key() }), 401, 'UNAUTHORISED_REQUEST');
 });
 
-describe('response', () => {
-  it('is 202 without a body, and every request has its own x-erasure-id', async () => {
-    const query = `?userId=user-${randomUUID()}`;
-    expect(expectQueued(await erase(query))).not.toBe(expectQueued(await erase(query)));
-  });
+it('an erasure with the secret key under the publishable header counts as missing: 400', async () => {
+  const answer = await erase('?userId=u', { 'x-service-publishable-key': client.secretKey });
+  expectEnvelope(answer, 400, 'VALIDATION_ERROR');
+});
+
+it('an erasure with secret-key operations send no CORS headers, also on a preflight', async () => {
+  const origin = 'https://game.example';
+  const answers = [
+    await erase('?userId=u', { 'x-service-api-key': client.secretKey, origin }),
+    await erase('', { origin }),
+    await client.request(DATA_PATH, {
+      method: 'OPTIONS',
+      headers: { origin, 'access-control-request-method': 'DELETE' },
+    }),
+  ];
+  for (const { headers } of answers)
+    expect([...headers.keys()].filter((name) => name.startsWith('access-control-'))).toEqual([]);
+});
+
+it('an erasure of an unknown identity is 202 and the request is recorded', async () => {
+  const answer = await erase(`?anonymousId=anon-${randomUUID()}`);
+  const request = await findRequest(expectQueued(answer));
+  expect(request.environmentId).toBe(client.environmentId);
+  expect(request.subjectKeys.length).toBeGreaterThan(0);
+  expect(request.traceId).toBe(answer.headers.get('x-trace-id'));
+});
+
+it('the erasure covers the id in every identity type and without a type', async () => {
+  const request = await findRequest(expectQueued(await erase(`?userId=user-${randomUUID()}`)));
+  expect(new Set(request.subjectKeys.map((key) => key.toString('hex'))).size).toBe(USER_SUBJECTS);
+});
+
+it('the answer to an erasure is 202 without a body, and every request has its own x-erasure-id', async () => {
+  const query = `?userId=user-${randomUUID()}`;
+  expect(expectQueued(await erase(query))).not.toBe(expectQueued(await erase(query)));
 });

@@ -1,6 +1,6 @@
 // Contract, "Error envelope".
 // Left out of the table of statuses: 403 and 409, which no audience operation gives, and 500, which needs a store to fail.
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, expect, it } from 'vitest';
 import { type Answer, type Client, CONSENT_PATH, DATA_PATH, expectEnvelope, MESSAGES_PATH, track } from './client.ts';
 import { type ConformanceGateway, START_MAX_MS, startGateway } from './gateway.ts';
 
@@ -69,53 +69,55 @@ const FAULTS: [string, number, string, (headers: Record<string, string>) => Prom
   ],
 ];
 
-describe('envelope and trace id', () => {
-  it.each(FAULTS)('%s: %i %s, in the envelope with the trace id of traceparent', async (_, status, code, send) => {
+it.each(FAULTS)(
+  'the envelope of %s: %i %s, in the envelope with the trace id of traceparent',
+  async (_, status, code, send) => {
     const answer = await send({ traceparent: `00-${TRACE_ID}-00f067aa0ba902b7-01` });
     expectEnvelope(answer, status, code);
     expect(answer.body.trace_id).toBe(TRACE_ID);
     expect(answer.headers.get('content-type')).toMatch(/^application\/json/);
-  });
+  },
+);
 
-  it.each(FAULTS)('%s: %i %s, with a made trace id when there is no traceparent', async (_, status, code, send) => {
+it.each(FAULTS)(
+  'the envelope of %s: %i %s, with a made trace id when there is no traceparent',
+  async (_, status, code, send) => {
     const [one, two] = [await send({}), await send({})];
     expectEnvelope(one, status, code);
     expect(one.body.trace_id).not.toBe(two.body.trace_id);
-  });
+  },
+);
 
-  it('details is an object or null', async () => {
-    const { body } = await client.request('/nowhere');
-    expect(body.details === null || (typeof body.details === 'object' && !Array.isArray(body.details))).toBe(true);
-  });
-
-  it('an answer without an error has x-trace-id too', async () => {
-    const answer = await client.request(MESSAGES_PATH, { method: 'POST', headers: publishable(), body: batch() });
-    expect(answer.status).toBe(200);
-    expect(answer.headers.get('x-trace-id')).toMatch(/^[0-9a-f]{32}$/);
-  });
+it('the envelope of details is an object or null', async () => {
+  const { body } = await client.request('/nowhere');
+  expect(body.details === null || (typeof body.details === 'object' && !Array.isArray(body.details))).toBe(true);
 });
 
-describe('link', () => {
-  it('opens a page that the service itself serves, one per code', async () => {
-    const flood = Array.from({ length: 90 }, () =>
-      client.request(`${CONSENT_PATH}?anonymousId=a`, { headers: publishable() }),
-    );
-    const limited = (await Promise.all(flood)).find(({ status }) => status === 429);
-    const answers = [
-      await client.post('{'),
-      await client.post(batch(), { 'x-service-publishable-key': 'x' }),
-      await client.request('/nowhere'),
-      limited,
-    ];
-    const links = new Set<string>();
-    for (const answer of answers) {
-      const link: string = answer?.body.link;
-      links.add(link);
-      const page = await fetch(link);
-      expect(page.status).toBe(200);
-      expect(page.headers.get('content-type')).toMatch(/^text\//);
-      expect(await page.text()).toContain(answer?.body.code);
-    }
-    expect(links.size).toBe(answers.length);
-  });
+it('the envelope of an answer without an error has x-trace-id too', async () => {
+  const answer = await client.request(MESSAGES_PATH, { method: 'POST', headers: publishable(), body: batch() });
+  expect(answer.status).toBe(200);
+  expect(answer.headers.get('x-trace-id')).toMatch(/^[0-9a-f]{32}$/);
+});
+
+it('the link of an envelope opens a page that the service itself serves, one per code', async () => {
+  const flood = Array.from({ length: 90 }, () =>
+    client.request(`${CONSENT_PATH}?anonymousId=a`, { headers: publishable() }),
+  );
+  const limited = (await Promise.all(flood)).find(({ status }) => status === 429);
+  const answers = [
+    await client.post('{'),
+    await client.post(batch(), { 'x-service-publishable-key': 'x' }),
+    await client.request('/nowhere'),
+    limited,
+  ];
+  const links = new Set<string>();
+  for (const answer of answers) {
+    const link: string = answer?.body.link;
+    links.add(link);
+    const page = await fetch(link);
+    expect(page.status).toBe(200);
+    expect(page.headers.get('content-type')).toMatch(/^text\//);
+    expect(await page.text()).toContain(answer?.body.code);
+  }
+  expect(links.size).toBe(answers.length);
 });

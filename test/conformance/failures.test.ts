@@ -6,7 +6,7 @@ import { TOPICS } from '@playline/contracts';
 import { applyTopics } from '@playline/infra/kafka';
 import { openWire, TEST_PARTITIONS, testStores, until, type Wire } from '@playline/testkit';
 import { Kafka, logLevel } from 'kafkajs';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, expect, it } from 'vitest';
 import {
   type Answer,
   type Client,
@@ -82,99 +82,93 @@ const CALLS: [string, () => Promise<Answer>][] = [
   ],
 ];
 
-describe('no 5xx leaks an internal message', () => {
-  it.each(CALLS)('of %s while the store is away', async (_, send) => {
-    expectAccepted(await client.send(track()));
-    wire.mode = 'cut';
-    try {
-      expectNothingLeaks(
-        await until('the store is missed', async () => {
-          const answer = await send();
-          return answer.status >= 500 ? answer : null;
-        }),
-      );
-    } finally {
-      wire.mode = 'open';
-    }
-    await until('the store is back', async () => (await send()).status < 500);
-  });
-});
-
-describe('a broker that cannot take some of the batch', () => {
-  const linkTopic = () => client.topicPrefix + TOPICS.identityLinks.name;
-
-  async function deleteLinkTopic(): Promise<void> {
-    const admin = new Kafka({ brokers: testStores().kafka, logLevel: logLevel.NOTHING }).admin();
-    await admin.connect();
-    await admin.deleteTopics({ topics: [linkTopic()] });
-    await until('the topic is gone', async () => !(await admin.listTopics()).includes(linkTopic()), WAIT_MAX_MS);
-    await admin.disconnect();
+it.each(CALLS)('no internal message leaks from a 5xx of %s while the store is away', async (_, send) => {
+  expectAccepted(await client.send(track()));
+  wire.mode = 'cut';
+  try {
+    expectNothingLeaks(
+      await until('the store is missed', async () => {
+        const answer = await send();
+        return answer.status >= 500 ? answer : null;
+      }),
+    );
+  } finally {
+    wire.mode = 'open';
   }
-
-  it(
-    '500 for the whole batch, which leaks nothing and is accepted when it is sent again with the same ids',
-    async () => {
-      await deleteLinkTopic();
-      const plain = track();
-      const linking = message('identify', { anonymousId: 'visitor' });
-      expectNothingLeaks(await client.send(plain, linking));
-      const { kafka, registry } = testStores();
-      await applyTopics({ brokers: kafka, registry, prefix: client.topicPrefix, partitions: TEST_PARTITIONS });
-      await until('the batch is taken', async () => (await client.send(plain, linking)).status === 200, WAIT_MAX_MS);
-      const records = await messagesOnLog(client.topicPrefix, [plain.messageId, linking.messageId]);
-      expect(new Set(records.map(({ record }) => record.messageId.toString('hex'))).size).toBe(2);
-    },
-    START_MAX_MS,
-  );
+  await until('the store is back', async () => (await send()).status < 500);
 });
 
-describe('overload', () => {
-  /** Sends the head of a batch and the first bytes of its body, and never the rest. */
-  async function begin(announced: number, sent: number): Promise<Socket> {
-    const socket = connect(Number(new URL(client.base).port), '127.0.0.1');
-    socket.on('error', () => {});
-    await once(socket, 'connect');
-    const headers = { host: 'gateway', 'content-length': announced, ...publishable() };
-    const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}`);
-    socket.write(`POST ${MESSAGES_PATH} HTTP/1.1\r\n${lines.join('\r\n')}\r\n\r\n`);
-    socket.write(Buffer.alloc(sent, ' '));
-    return socket;
-  }
+const linkTopic = () => client.topicPrefix + TOPICS.identityLinks.name;
 
-  it(
-    '429 with an integer Retry-After, sent before the body is parsed or has arrived',
-    async () => {
-      const held: Socket[] = [];
-      /** More unfinished bodies than fit into the limit. */
-      const unreadable = '{'.repeat(10_000);
-      const refused = await until(
-        'a batch that is no JSON finds no room',
-        async () => {
-          // A client with an unfinished body is disconnected after a while, so the room is filled again until the
-          // refusal is seen.
-          if (held.length < 200) held.push(await begin(BATCH_BYTES, BATCH_BYTES - 1));
-          const answer = await client.post(unreadable);
-          return answer.status === 429 ? answer : null;
-        },
-        WAIT_MAX_MS,
-      );
-      expectEnvelope(refused, 429, 'TOO_MANY_REQUESTS_ERROR');
-      expect(refused.headers.get('retry-after')).toMatch(/^[1-9]\d*$/);
-      const early = await until(
-        'a head alone is refused',
-        async () => {
-          held.push(await begin(BATCH_BYTES, BATCH_BYTES - 1));
-          const socket = await begin(BATCH_BYTES, 0);
-          held.push(socket);
-          const first = await Promise.race([once(socket, 'data'), client.post(unreadable)]);
-          return Array.isArray(first) ? String(first[0]) : null;
-        },
-        WAIT_MAX_MS,
-      );
-      expect(early).toMatch(/^HTTP\/1\.1 429 [\s\S]*\r\nretry-after: [1-9]\d*\r\n/i);
-      for (const socket of held) socket.destroy();
-      await until('there is room again', async () => (await client.send(track())).status === 200);
-    },
-    START_MAX_MS,
-  );
-});
+async function deleteLinkTopic(): Promise<void> {
+  const admin = new Kafka({ brokers: testStores().kafka, logLevel: logLevel.NOTHING }).admin();
+  await admin.connect();
+  await admin.deleteTopics({ topics: [linkTopic()] });
+  await until('the topic is gone', async () => !(await admin.listTopics()).includes(linkTopic()), WAIT_MAX_MS);
+  await admin.disconnect();
+}
+
+it(
+  'a broker that cannot store some of a batch leads to 500 for the whole batch, which leaks nothing and is accepted when it is sent again with the same ids',
+  async () => {
+    await deleteLinkTopic();
+    const plain = track();
+    const linking = message('identify', { anonymousId: 'visitor' });
+    expectNothingLeaks(await client.send(plain, linking));
+    const { kafka, registry } = testStores();
+    await applyTopics({ brokers: kafka, registry, prefix: client.topicPrefix, partitions: TEST_PARTITIONS });
+    await until('the batch is taken', async () => (await client.send(plain, linking)).status === 200, WAIT_MAX_MS);
+    const records = await messagesOnLog(client.topicPrefix, [plain.messageId, linking.messageId]);
+    expect(new Set(records.map(({ record }) => record.messageId.toString('hex'))).size).toBe(2);
+  },
+  START_MAX_MS,
+);
+
+/** Sends the head of a batch and the first bytes of its body, and never the rest. */
+async function begin(announced: number, sent: number): Promise<Socket> {
+  const socket = connect(Number(new URL(client.base).port), '127.0.0.1');
+  socket.on('error', () => {});
+  await once(socket, 'connect');
+  const headers = { host: 'gateway', 'content-length': announced, ...publishable() };
+  const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}`);
+  socket.write(`POST ${MESSAGES_PATH} HTTP/1.1\r\n${lines.join('\r\n')}\r\n\r\n`);
+  socket.write(Buffer.alloc(sent, ' '));
+  return socket;
+}
+
+it(
+  'an overloaded gateway answers 429 with an integer Retry-After, sent before the body is parsed or has arrived',
+  async () => {
+    const held: Socket[] = [];
+    /** More unfinished bodies than fit into the limit. */
+    const unreadable = '{'.repeat(10_000);
+    const refused = await until(
+      'a batch that is no JSON finds no room',
+      async () => {
+        // A client with an unfinished body is disconnected after a while, so the room is filled again until the
+        // refusal is seen.
+        if (held.length < 200) held.push(await begin(BATCH_BYTES, BATCH_BYTES - 1));
+        const answer = await client.post(unreadable);
+        return answer.status === 429 ? answer : null;
+      },
+      WAIT_MAX_MS,
+    );
+    expectEnvelope(refused, 429, 'TOO_MANY_REQUESTS_ERROR');
+    expect(refused.headers.get('retry-after')).toMatch(/^[1-9]\d*$/);
+    const early = await until(
+      'a head alone is refused',
+      async () => {
+        held.push(await begin(BATCH_BYTES, BATCH_BYTES - 1));
+        const socket = await begin(BATCH_BYTES, 0);
+        held.push(socket);
+        const first = await Promise.race([once(socket, 'data'), client.post(unreadable)]);
+        return Array.isArray(first) ? String(first[0]) : null;
+      },
+      WAIT_MAX_MS,
+    );
+    expect(early).toMatch(/^HTTP\/1\.1 429 [\s\S]*\r\nretry-after: [1-9]\d*\r\n/i);
+    for (const socket of held) socket.destroy();
+    await until('there is room again', async () => (await client.send(track())).status === 200);
+  },
+  START_MAX_MS,
+);

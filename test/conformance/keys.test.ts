@@ -15,7 +15,7 @@ import {
 import { openRedisRecords, type RedisRecordView } from '@playline/access-keys/redis';
 import { createUnloggedStore } from '@playline/access-keys/test';
 import { openWire, testStores, until, type Wire } from '@playline/testkit';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, expect, it } from 'vitest';
 import { type Client, DATA_PATH, expectAccepted, expectEnvelope, MESSAGES_PATH, track } from './client.ts';
 import { type ConformanceGateway, START_MAX_MS, startGateway } from './gateway.ts';
 
@@ -46,108 +46,100 @@ const ownerOf = (name: string): Omit<NewKey, 'kind'> => {
 const context = () => ({ store, prefix: 'svcapik' });
 const send = (key: string) => client.post({ messages: [track()] }, { 'x-service-publishable-key': key });
 
-describe('key text', () => {
-  it('is a prefix, 30 base62 characters and their CRC32 in 6: pk_ and sk_, _test for development', () => {
-    const keys = [
-      [client.publishableKey, 'pk_svcapik-'],
-      [client.secretKey, 'sk_svcapik-'],
-      [client.otherPublishableKey, 'pk_svcapik_test-'],
-      [client.endedSecretKey, 'sk_svcapik_test-'],
-    ] as const;
-    for (const [key, prefix] of keys) {
-      expect(key.startsWith(prefix)).toBe(true);
-      expect(key.slice(prefix.length)).toMatch(/^[0-9A-Za-z]{36}$/);
-      const value = [...key.slice(-6)].reduce((sum, character) => sum * 62 + BASE62.indexOf(character), 0);
-      expect(value).toBe(crc32(key.slice(0, -6)));
-    }
-  });
-
-  it('a wrong checksum is refused without any look-up: 401 also while the store is down', async () => {
-    const { publishableKey: key } = client;
-    const wrong = key.slice(0, -1) + (key.endsWith('0') ? '1' : '0');
-    wire.mode = 'cut';
-    expectEnvelope(await send(wrong), 401, 'UNAUTHORISED_REQUEST');
-    wire.mode = 'open';
-  });
-
-  it('the secret is stored as SHA-256 with its first and last four characters', async () => {
-    const owner = { ...ownerOf('stored'), kind: 'secret' } as const;
-    const { key } = await createKey(context(), owner);
-    const records = keysOfProject(await store.readAll(), owner.projectId);
-    const hash = createHash('sha256').update(key).digest('hex');
-    expect(records).toMatchObject([{ hash, last4: key.slice(-4) }]);
-    expect(JSON.stringify(records)).not.toContain(key.slice(0, -4));
-  });
+it('a key text is a prefix, 30 base62 characters and their CRC32 in 6: pk_ and sk_, _test for development', () => {
+  const keys = [
+    [client.publishableKey, 'pk_svcapik-'],
+    [client.secretKey, 'sk_svcapik-'],
+    [client.otherPublishableKey, 'pk_svcapik_test-'],
+    [client.endedSecretKey, 'sk_svcapik_test-'],
+  ] as const;
+  for (const [key, prefix] of keys) {
+    expect(key.startsWith(prefix)).toBe(true);
+    expect(key.slice(prefix.length)).toMatch(/^[0-9A-Za-z]{36}$/);
+    const value = [...key.slice(-6)].reduce((sum, character) => sum * 62 + BASE62.indexOf(character), 0);
+    expect(value).toBe(crc32(key.slice(0, -6)));
+  }
 });
 
-describe('a key that ends', () => {
-  it('refresh ends the old key on a running gateway, and its successor is taken', async () => {
-    const owner = { ...ownerOf('refreshed'), kind: 'publishable' } as const;
-    const { key: old } = await createKey(context(), owner);
-    await until('the key is taken', async () => (await send(old)).status === 200);
-    const { key } = await refreshKey(context(), owner);
-    const refused = await until('the old key has ended', async () => {
-      const answer = await send(old);
-      return answer.status === 200 ? null : answer;
-    });
-    expectEnvelope(refused, 401, 'UNAUTHORISED_REQUEST');
-    expectAccepted(await send(key));
-  });
-
-  it('a revoked secret key erases nothing any more: 401', async () => {
-    const owner = { ...ownerOf('revoked'), kind: 'secret' } as const;
-    const { key } = await createKey(context(), owner);
-    const erase = () =>
-      client.request(`${DATA_PATH}?userId=u`, { method: 'DELETE', headers: { 'x-service-api-key': key } });
-    await until('the key is taken', async () => (await erase()).status === 202);
-    await revokeKey(context(), owner);
-    const refused = await until('the key has ended', async () => {
-      const answer = await erase();
-      return answer.status === 202 ? null : answer;
-    });
-    expectEnvelope(refused, 401, 'UNAUTHORISED_REQUEST');
-  });
+it('a key text a wrong checksum is refused without any look-up: 401 also while the store is down', async () => {
+  const { publishableKey: key } = client;
+  const wrong = key.slice(0, -1) + (key.endsWith('0') ? '1' : '0');
+  wire.mode = 'cut';
+  expectEnvelope(await send(wrong), 401, 'UNAUTHORISED_REQUEST');
+  wire.mode = 'open';
 });
 
-describe('while the key store is down', () => {
-  it('a cached key stays valid, and one that is not cached gets 500, never 401', async () => {
+it('a key text the secret is stored as SHA-256 with its first and last four characters', async () => {
+  const owner = { ...ownerOf('stored'), kind: 'secret' } as const;
+  const { key } = await createKey(context(), owner);
+  const records = keysOfProject(await store.readAll(), owner.projectId);
+  const hash = createHash('sha256').update(key).digest('hex');
+  expect(records).toMatchObject([{ hash, last4: key.slice(-4) }]);
+  expect(JSON.stringify(records)).not.toContain(key.slice(0, -4));
+});
+
+it('refresh ends the old key on a running gateway, and its successor is taken', async () => {
+  const owner = { ...ownerOf('refreshed'), kind: 'publishable' } as const;
+  const { key: old } = await createKey(context(), owner);
+  await until('the key is taken', async () => (await send(old)).status === 200);
+  const { key } = await refreshKey(context(), owner);
+  const refused = await until('the old key has ended', async () => {
+    const answer = await send(old);
+    return answer.status === 200 ? null : answer;
+  });
+  expectEnvelope(refused, 401, 'UNAUTHORISED_REQUEST');
+  expectAccepted(await send(key));
+});
+
+it('a revoked secret key erases nothing any more: 401', async () => {
+  const owner = { ...ownerOf('revoked'), kind: 'secret' } as const;
+  const { key } = await createKey(context(), owner);
+  const erase = () =>
+    client.request(`${DATA_PATH}?userId=u`, { method: 'DELETE', headers: { 'x-service-api-key': key } });
+  await until('the key is taken', async () => (await erase()).status === 202);
+  await revokeKey(context(), owner);
+  const refused = await until('the key has ended', async () => {
+    const answer = await erase();
+    return answer.status === 202 ? null : answer;
+  });
+  expectEnvelope(refused, 401, 'UNAUTHORISED_REQUEST');
+});
+
+it('while the key store is down, a cached key stays valid, and one that is not cached gets 500, never 401', async () => {
+  expectAccepted(await send(client.publishableKey));
+  wire.mode = 'cut';
+  const fresh = await createKey(context(), { ...ownerOf('fresh'), kind: 'publishable' });
+  try {
+    expectEnvelope(await send(fresh.key), 500, 'INTERNAL_SERVER_ERROR');
     expectAccepted(await send(client.publishableKey));
-    wire.mode = 'cut';
-    const fresh = await createKey(context(), { ...ownerOf('fresh'), kind: 'publishable' });
-    try {
-      expectEnvelope(await send(fresh.key), 500, 'INTERNAL_SERVER_ERROR');
-      expectAccepted(await send(client.publishableKey));
-    } finally {
-      wire.mode = 'open';
-    }
-    await until('the new key is taken', async () => (await send(fresh.key)).status === 200);
-  });
+  } finally {
+    wire.mode = 'open';
+  }
+  await until('the new key is taken', async () => (await send(fresh.key)).status === 200);
 });
 
-describe('header names and key prefixes', () => {
-  it(
-    'are settings: another prefix is served, and this one is not',
-    async () => {
-      const other = await startGateway({ HTTP_HEADER_PREFIX: 'x-studio', ACCESS_KEY_PREFIX: 'studio' });
-      try {
-        const owner = { ...ownerOf('studio'), kind: 'publishable' } as const;
-        const { key } = await createKey({ store, prefix: 'studio' }, owner);
-        expect(key).toMatch(/^pk_studio_test-/);
-        const post = (headers: Record<string, string>) =>
-          other.request(MESSAGES_PATH, {
-            method: 'POST',
-            headers: { 'content-type': 'application/json', ...headers },
-            body: JSON.stringify({ messages: [track()] }),
-          });
-        expectAccepted(await post({ 'x-studio-publishable-key': key }));
-        const missing = await post({ 'x-service-publishable-key': key });
-        expectEnvelope(missing, 400, 'VALIDATION_ERROR');
-        expect(missing.body.details).toMatchObject({ header: 'x-studio-publishable-key' });
-        expectEnvelope(await post({ 'x-studio-publishable-key': other.publishableKey }), 401, 'UNAUTHORISED_REQUEST');
-      } finally {
-        await other.close();
-      }
-    },
-    START_MAX_MS,
-  );
-});
+it(
+  'header names and key prefixes are settings: another prefix is served, and this one is not',
+  async () => {
+    const other = await startGateway({ HTTP_HEADER_PREFIX: 'x-studio', ACCESS_KEY_PREFIX: 'studio' });
+    try {
+      const owner = { ...ownerOf('studio'), kind: 'publishable' } as const;
+      const { key } = await createKey({ store, prefix: 'studio' }, owner);
+      expect(key).toMatch(/^pk_studio_test-/);
+      const post = (headers: Record<string, string>) =>
+        other.request(MESSAGES_PATH, {
+          method: 'POST',
+          headers: { 'content-type': 'application/json', ...headers },
+          body: JSON.stringify({ messages: [track()] }),
+        });
+      expectAccepted(await post({ 'x-studio-publishable-key': key }));
+      const missing = await post({ 'x-service-publishable-key': key });
+      expectEnvelope(missing, 400, 'VALIDATION_ERROR');
+      expect(missing.body.details).toMatchObject({ header: 'x-studio-publishable-key' });
+      expectEnvelope(await post({ 'x-studio-publishable-key': other.publishableKey }), 401, 'UNAUTHORISED_REQUEST');
+    } finally {
+      await other.close();
+    }
+  },
+  START_MAX_MS,
+);

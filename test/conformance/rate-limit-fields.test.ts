@@ -1,5 +1,5 @@
 // Contract, ingest, row "Rate limit": the defaults, and the header fields on every answer.
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, expect, it } from 'vitest';
 import {
   type Answer,
   type Client,
@@ -48,25 +48,23 @@ const ANSWERS: [string, number, () => Promise<Answer>][] = [
   ['an erasure with a wrong key', 401, () => erase('?userId=u', { 'x-service-api-key': 'hello' })],
 ];
 
-describe('RateLimit and RateLimit-Policy', () => {
-  it.each(ANSWERS)('are on the answer to %s: %i', async (_, status, send) => {
-    const answer = await send();
-    expect(answer.status).toBe(status);
-    expectRateLimitFields(answer);
-  });
+it.each(ANSWERS)('RateLimit and RateLimit-Policy are on the answer to %s: %i', async (_, status, send) => {
+  const answer = await send();
+  expect(answer.status).toBe(status);
+  expectRateLimitFields(answer);
+});
 
-  it('state the default of 5,000 messages a second and a burst of 10,000: the whole burst is refilled after two seconds', async () => {
-    const answer = await batch(publishable());
-    expect(answer.headers.get('ratelimit-policy')).toBe('"messages";q=10000;w=2');
-  });
+it('RateLimit and RateLimit-Policy state the default of 5,000 messages a second and a burst of 10,000: the whole burst is refilled after two seconds', async () => {
+  const answer = await batch(publishable());
+  expect(answer.headers.get('ratelimit-policy')).toBe('"messages";q=10000;w=2');
+});
 
-  it('a burst of 10,000 messages at once is accepted by default', async () => {
-    const full = { 'x-service-publishable-key': client.otherPublishableKey };
-    for (let sent = 0; sent < 10_000; sent += 1000) {
-      const batches = Array.from({ length: 10 }, () =>
-        client.post({ messages: Array.from({ length: 100 }, () => track()) }, full),
-      );
-      for (const answer of await Promise.all(batches)) expectAccepted(answer, 100);
-    }
-  });
+it('RateLimit and RateLimit-Policy a burst of 10,000 messages at once is accepted by default', async () => {
+  const full = { 'x-service-publishable-key': client.otherPublishableKey };
+  for (let sent = 0; sent < 10_000; sent += 1000) {
+    const batches = Array.from({ length: 10 }, () =>
+      client.post({ messages: Array.from({ length: 100 }, () => track()) }, full),
+    );
+    for (const answer of await Promise.all(batches)) expectAccepted(answer, 100);
+  }
 });

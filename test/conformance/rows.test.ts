@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
-import { describe, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 
 const read = (name: string) => readFileSync(resolve(import.meta.dirname, name), 'utf8');
 
@@ -13,16 +13,14 @@ const rows = [...read('README.md').matchAll(/^\| (.+) \| \[.+\]\((.+)\) \| (.+) 
   }),
 );
 
-describe('the table of rows', () => {
-  it.each(rows)('names titles that exist in $file: $row', ({ file, titles }) => {
-    expect(titles.length).toBeGreaterThan(0);
-    for (const title of titles) expect(read(file).includes(`'${title}'`), title).toBe(true);
-  });
+it.each(rows)('the table of rows names titles that exist in $file: $row', ({ file, titles }) => {
+  expect(titles.length).toBeGreaterThan(0);
+  for (const title of titles) expect(read(file).includes(`'${title}'`), title).toBe(true);
+});
 
-  it('names every test file of this folder', () => {
-    const files = readdirSync(import.meta.dirname).filter((name) => name.endsWith('.test.ts'));
-    const named = new Set(['rows.test.ts', ...rows.map(({ file }) => file)]);
-    expect(files.filter((name) => !named.has(name))).toEqual([]);
-    expect(rows.length).toBeGreaterThan(70);
-  });
+it('the table of rows names every test file of this folder', () => {
+  const files = readdirSync(import.meta.dirname).filter((name) => name.endsWith('.test.ts'));
+  const named = new Set(['rows.test.ts', ...rows.map(({ file }) => file)]);
+  expect(files.filter((name) => !named.has(name))).toEqual([]);
+  expect(rows.length).toBeGreaterThan(70);
 });

@@ -19,7 +19,7 @@ const hard: Example = {
 };
 
 /** The arguments that a shell passes to curl, with keys set as a reader would set them. */
-function wordsOf(command: string): string[] {
+function argsOf(command: string): string[] {
   const script = `curl() { printf '%s\\0' "$@"; }\n${command}`;
   const env = { PUBLISHABLE_KEY: KEY_OF.publishable, SECRET_KEY: KEY_OF.secret };
   const { stdout, stderr, status } = spawnSync('sh', ['-c', script], { env, encoding: 'utf8' });
@@ -30,7 +30,7 @@ function wordsOf(command: string): string[] {
 describe('a command', () => {
   it.each([...allExamples(source), hard])('of $name makes curl send exactly the request', ({ request, ...rest }) => {
     const { method, target, headers, body } = request;
-    expect(wordsOf(toCommand({ request, ...rest }, PUBLIC_URL))).toEqual([
+    expect(argsOf(toCommand({ request, ...rest }, PUBLIC_URL))).toEqual([
       ...['-i', '-X', method, PUBLIC_URL + target],
       ...Object.entries(headers).flatMap(([name, value]) => ['-H', `${name}: ${value}`]),
       ...(body === null ? [] : ['--data-binary', body]),

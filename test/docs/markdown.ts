@@ -1,7 +1,7 @@
 import { posix } from 'node:path';
 import type { Tree } from '../house/tree.ts';
 
-/** A link of a page to a place in the repository. */
+/** A link of a page to a location in the repository. */
 export interface PageLink {
   /** The link as written. */
   readonly written: string;

@@ -34,13 +34,13 @@ for (const [name, schema] of Object.entries(openapi.components?.schemas ?? {}))
 const compile = (schema: unknown): ValidateFunction => ajv.compile(toKnown(schema));
 const components = (name: string) => compile({ $ref: `#/components/schemas/${name}` });
 
-interface Place {
+interface Location {
   at: string;
   method: string;
   path: string;
   operation: Json;
 }
-const operations: Place[] = Object.entries(openapi.paths ?? {}).flatMap(([path, methods]) =>
+const operations: Location[] = Object.entries(openapi.paths ?? {}).flatMap(([path, methods]) =>
   Object.entries(methods).map(([method, operation]) => ({ at: `${method} ${path}`, method, path, operation })),
 );
 
@@ -149,18 +149,18 @@ describe('the schema of a message', () => {
   it('accepts everything that the contract accepts, and rejects everything that it rejects, with two exceptions', () => {
     const counts = { both: 0, neither: 0, refusedLater: 0 };
     for (let kind = 0; kind < SAMPLE_KINDS; kind++)
-      for (const place of ODD_LOCATIONS)
+      for (const location of ODD_LOCATIONS)
         for (const odd of ODD_VALUES) {
-          const message = oddMessage(sampleMessage(kind, Date.now()), place, odd);
+          const message = oddMessage(sampleMessage(kind, Date.now()), location, odd);
           const allowed = validate(message);
           const parsed = parseMessage(message, window);
           if (allowed === parsed.ok) counts[allowed ? 'both' : 'neither']++;
           else {
             counts.refusedLater++;
-            expect({ place, odd, allowed, parsed }).toMatchObject({ allowed: true, parsed: { ok: false } });
-            const words = parsed.ok ? [] : parsed.errors.map((error) => error.message);
+            expect({ location, odd, allowed, parsed }).toMatchObject({ allowed: true, parsed: { ok: false } });
+            const messages = parsed.ok ? [] : parsed.errors.map((error) => error.message);
             // A schema can neither compare two members nor find lone surrogates in text.
-            for (const word of words) expect(word).toMatch(/must differ from fromId|holds a lone surrogate/);
+            for (const message of messages) expect(message).toMatch(/is the same as fromId|holds a lone surrogate/);
           }
         }
     expect(Math.min(counts.both, counts.neither, counts.refusedLater)).toBeGreaterThan(10);
@@ -195,7 +195,7 @@ describe('the schemas of consent and erasure', () => {
 
   it('accept exactly the identifiers that the gateway accepts in a query', () => {
     const parameters = operations.flatMap(({ operation }) => Object.values(operation.parameters ?? {}));
-    const schemas = parameters.flatMap(({ schema, in: place }) => (String(place) === 'query' ? [schema] : []));
+    const schemas = parameters.flatMap(({ schema, in: location }) => (String(location) === 'query' ? [schema] : []));
     expect(schemas).toHaveLength(3);
     const texts = ODD_VALUES.filter((value) => typeof value === 'string' && value.isWellFormed());
     for (const schema of schemas)

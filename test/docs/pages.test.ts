@@ -2,7 +2,7 @@ import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import { readTree, type Tree } from '../house/tree.ts';
 import { faultOf, linksOf } from './markdown.ts';
-import { QUESTIONS } from './questions.ts';
+import { NEWCOMER_PATHS } from './questions.ts';
 
 const tree = readTree(fileURLToPath(new URL('../..', import.meta.url)));
 const pages = [...tree.keys()].filter((path) => path.endsWith('.md'));
@@ -24,7 +24,7 @@ describe('the pages of the repository', () => {
     expect(faults).toEqual([]);
   });
 
-  it.each(QUESTIONS)('lead a reader who asks "$asks" to the answer', ({ path, answer }) => {
+  it.each(NEWCOMER_PATHS)('lead a reader who wants to know "$wants" to the answer', ({ path, answer }) => {
     expect(missingSteps(path, tree)).toEqual([]);
     expect(textAt(path.at(-1)?.split('#')[0] ?? '', tree)).toMatch(answer);
   });

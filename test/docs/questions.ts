@@ -1,6 +1,6 @@
-/** A question of somebody who has never seen the repository, and how the pages lead to the answer. */
-export interface Question {
-  readonly asks: string;
+/** What a newcomer wants to know, and the pages that lead to the answer. */
+export interface NewcomerPath {
+  readonly wants: string;
   /**
    * The pages to read, beginning with the README at the top. Each has a link to the next, with the heading if one is
    * given.
@@ -10,69 +10,69 @@ export interface Question {
   readonly answer: RegExp;
 }
 
-export const QUESTIONS: readonly Question[] = [
+export const NEWCOMER_PATHS: readonly NewcomerPath[] = [
   {
-    asks: 'How do I start everything on my machine, and how do I stop it?',
+    wants: 'How do I start everything on my machine, and how do I stop it?',
     path: ['README.md', 'infra/local/README.md'],
     answer: /`npm run up`, `npm run down`/,
   },
   {
-    asks: 'Which rules must a message keep, and how many may I send at once?',
+    wants: 'Which rules must a message keep, and how many may I send at once?',
     path: ['README.md', 'packages/contracts/README.md'],
     answer: /\| messages in a batch \| 100, and at least 1 \|/,
   },
   {
-    asks: 'Where does a row of `events` get its columns?',
+    wants: 'Where does a row of `events` get its columns?',
     path: ['README.md', 'packages/events/README.md#where-a-row-gets-its-columns', 'infra/clickhouse/schema'],
     answer: /CREATE TABLE IF NOT EXISTS events\b/,
   },
   {
-    asks: 'What happens to players while Redis is away, and to what they send?',
+    wants: 'What happens to players while Redis is away, and to what they send?',
     path: ['README.md', 'services/gateway/README.md#how-it-fails'],
     answer: /\| Redis lost its keys /,
   },
   {
-    asks: 'Redis is empty. What do I run, and what if that refuses?',
+    wants: 'Redis is empty. What do I run, and what if that refuses?',
     path: ['README.md', 'infra/redis/README.md#rebuild', 'services/operator/src/rebuild/README.md'],
     answer: /That one command does everything/,
   },
   {
-    asks: 'Why is no message stored twice when a writer is killed in the middle?',
+    wants: 'Why is no message stored twice when a writer is killed in the middle?',
     path: ['README.md', 'services/event-writer/README.md#a-block-that-was-tried-before'],
     answer: /reads which offsets are stored/,
   },
   {
-    asks: 'Two players were taken for one person. How do I part them?',
+    wants: 'Two players were taken for one person. How do I part them?',
     path: ['README.md', 'services/operator/src/identity/README.md#unlink-split-a-wrong-merge'],
     answer: /together they become one person/,
   },
   {
-    asks: 'A player wants to be forgotten. What goes, and how can I show it?',
+    wants: 'A player wants to be forgotten. What goes, and how can I show it?',
     path: ['README.md', 'services/eraser/README.md#what-is-promised', 'services/eraser/receipt-by-hand.md'],
     answer: /The fences exist/,
   },
   {
-    asks: 'How do I connect to our own Kafka, with TLS and a login?',
+    wants: 'How do I connect to our own Kafka, with TLS and a login?',
     path: ['README.md', 'infra/README.md#connections-to-the-stores'],
     answer: /`KAFKA_SASL_MECHANISM`/,
   },
   {
-    asks: 'Something does not serve in the night. What do I look at first?',
-    path: ['README.md', 'README.md#when-something-is-wrong'],
+    wants: 'Something does not serve in the night. What do I look at first?',
+    path: ['README.md', 'infra/RUNBOOK.md'],
     answer: /npm run status/,
   },
   {
-    asks: 'I add a table. What else must know of it?',
+    wants: 'I add a table. What else must know of it?',
     path: ['README.md', 'infra/clickhouse/README.md#a-new-table-or-column'],
     answer: /packages\/erasure\/src\/places/,
   },
   {
-    asks: 'What do you call a hold, a fence, a block?',
-    path: ['README.md', 'packages/README.md#words'],
-    answer: /\| hold \| from the acceptance of an erasure until its end/,
+    wants: 'What do you call a hold, a fence, a block?',
+    path: ['README.md', 'GLOSSARY.md'],
+    answer: /\| hold \| from acceptance until the end of an erasure/,
   },
   {
-    asks: 'Why does the project have a producer for Kafka of its own?',
+    wants: 'Why does the project have a producer for Kafka of its own?',
     path: ['README.md', 'infra/decisions/README.md', 'infra/decisions/0003-topics-schemas-and-releases.md'],
     answer: /its own producer/,
   },

@@ -64,12 +64,12 @@ function inPairs(blocks: readonly string[]): Shown[] {
 
 /** Reads a `curl` command as a shell would split it. */
 function fromCommand(command: string): ShownRequest {
-  const words = [...command.matchAll(/(?:'[^']*'|"[^"]*"|\\'|[^\s'"\\])+/g)].map(([word]) =>
+  const args = [...command.matchAll(/(?:'[^']*'|"[^"]*"|\\'|[^\s'"\\])+/g)].map(([word]) =>
     word.replace(/'([^']*)'|"([^"]*)"|\\(')/g, (_all, single, double, escaped) =>
       double === undefined ? (single ?? escaped) : withPlaceholders(double),
     ),
   );
-  const [program, , , method = '', address = '', ...rest] = words;
+  const [program, , , method = '', address = '', ...rest] = args;
   if (program !== 'curl') throw new Error(`no command: ${command}`);
   const request: ShownRequest = { method, address, headers: {}, body: null };
   for (let at = 0; at < rest.length; at += 2) {
@@ -89,6 +89,6 @@ function withPlaceholders(text: string): string {
   return text.replace(
     /\$([A-Z_]+)/g,
     (_all, name: string) =>
-      `{{${name.toLowerCase().replace(/_(.)/g, (_under, letter: string) => letter.toUpperCase())}}}`,
+      `{{${name.toLowerCase().replace(/_(.)/g, (_under, character: string) => character.toUpperCase())}}}`,
   );
 }

@@ -8,7 +8,7 @@ export interface RealColumn {
   readonly inSortingKey: boolean;
 }
 
-const FILES = 'packages/erasure/src/places';
+const FILES = 'packages/erasure/src/stores';
 /** A column that has the name or the type of an identity. */
 const NAMED_LIKE_IDENTITY = /(^|_)(keys?|ids?)$/;
 const TYPED_LIKE_IDENTITY = /FixedString\(16\)|UUID/;

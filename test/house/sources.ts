@@ -112,7 +112,7 @@ export function importersOf(house: House): Map<SourceFile, Set<SourceFile>> {
   return importers;
 }
 
-/** Product files of less than 40 lines with one importer, without a comment at their top that says why they are apart. */
+/** Product files of less than 40 lines with one importer, without a comment at their top with the reason why they are apart. */
 export function findSmallFiles(files: readonly SourceFile[], tree: Tree): string[] {
   return [...importersOf(readHouse(files, tree))]
     .filter(([{ text }, importers]) => importers.size === 1 && !/^\/[/*]/.test(text) && text.split('\n').length <= 40)

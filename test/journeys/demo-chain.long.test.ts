@@ -16,11 +16,11 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 /** Time to stop and start a stack on a busy machine. */
 const START_MS = 240_000;
 const directory = testStackFolder('demo-chain');
-const said: string[] = [];
+const lines: string[] = [];
 let stack: Stack;
 
 const start = () =>
-  startStack({ directory, services: ['gateway'], chain: true, report: (line) => void said.push(line) });
+  startStack({ directory, services: ['gateway'], chain: true, report: (line) => void lines.push(line) });
 
 beforeAll(async () => {
   stack = await start();
@@ -36,7 +36,7 @@ const chainOf = () => {
   if (chain === undefined) throw new Error('the stack has no chain');
   return chain;
 };
-const askChain = () => createPublicClient({ transport: http(chainOf().rpc, { retryCount: 0 }), cacheTime: 0 });
+const openChainClient = () => createPublicClient({ transport: http(chainOf().rpc, { retryCount: 0 }), cacheTime: 0 });
 
 async function readRecords<R>(kind: string): Promise<R[]> {
   const redis = new Redis(stack.inside.redis);
@@ -49,7 +49,7 @@ async function readRecords<R>(kind: string): Promise<R[]> {
 }
 
 const hasRole = (contract: string, role: Address) =>
-  askChain().readContract({
+  openChainClient().readContract({
     address: contract as Address,
     abi: CONTRACT_ABIS['demo-erc721'],
     functionName: 'hasRole',
@@ -60,13 +60,13 @@ async function expectSignerAdmitted() {
   const { contracts, signer } = chainOf();
   for (const contract of Object.values(contracts))
     for (const role of Object.values(ROLES)) expect(await hasRole(contract, role)).toBe(true);
-  expect(await askChain().getBalance({ address: signer as Address })).toBeGreaterThan(10n ** 18n);
+  expect(await openChainClient().getBalance({ address: signer as Address })).toBeGreaterThan(10n ** 18n);
 }
 
 const isFinal = async () => {
   const [head, final] = await Promise.all([
-    askChain().getBlockNumber(),
-    askChain().getBlock({ blockTag: 'finalized' }),
+    openChainClient().getBlockNumber(),
+    openChainClient().getBlock({ blockTag: 'finalized' }),
   ]);
   return head - final.number <= 4n && head > 4n;
 };
@@ -81,17 +81,17 @@ function cpuSecondsOf(pid: number): number {
 /** The latest block, when no other follows for three times the usual interval. */
 async function headAtRest(): Promise<bigint> {
   for (;;) {
-    const head = await askChain().getBlockNumber();
+    const head = await openChainClient().getBlockNumber();
     const endAt = performance.now() + 3_000;
     await until('three seconds have passed', () => performance.now() > endAt);
-    if (head === (await askChain().getBlockNumber())) return head;
+    if (head === (await openChainClient().getBlockNumber())) return head;
   }
 }
 
 async function restartWithout(...lost: string[]) {
   await stack.stop();
   for (const name of lost) rmSync(join(directory, name), { recursive: true, force: true });
-  said.length = 0;
+  lines.length = 0;
   stack = await start();
 }
 
@@ -114,7 +114,7 @@ describe('the demo project', () => {
       [contracts.erc721, contracts.erc1155].map((address) => [`demo-chain:${address}`, 'demo', 'linked']).sort(),
     );
     for (const contract of Object.values(contracts))
-      expect(await askChain().getCode({ address: contract as Address })).toMatch(/^0x6/);
+      expect(await openChainClient().getCode({ address: contract as Address })).toMatch(/^0x6/);
   });
 });
 
@@ -141,12 +141,12 @@ describe('the chain of a stack', () => {
   it('comes back at the same address when it is killed, with everything that was final', {
     timeout: START_MS,
   }, async () => {
-    const head = await askChain().getBlock({ blockTag: 'finalized' });
+    const head = await openChainClient().getBlock({ blockTag: 'finalized' });
     const { chain: killed } = stack.file.processes;
     process.kill(killed ?? 0, 'SIGKILL');
     await until('a new process', () => ![undefined, killed].includes(stack.file.processes.chain));
     await until('it answers', () => callRpc(chainOf().rpc, 'eth_chainId'));
-    expect((await askChain().getBlock({ blockNumber: head.number })).hash).toBe(head.hash);
+    expect((await openChainClient().getBlock({ blockNumber: head.number })).hash).toBe(head.hash);
     await expectSignerAdmitted();
   });
 
@@ -157,19 +157,19 @@ describe('the chain of a stack', () => {
     await restartWithout('data/chain');
     expect(chainOf()).toEqual(before);
     await expectSignerAdmitted();
-    expect(said).toContainEqual(expect.stringContaining('the chain has lost its state and begun anew'));
+    expect(lines).toContainEqual(expect.stringContaining('the chain has lost its state and begun anew'));
   });
 
   it('is unchanged after a restart, and nothing is created twice', { timeout: START_MS }, async () => {
     const [head, before] = [await headAtRest(), chainOf()];
-    const genesis = await askChain().getBlock({ blockNumber: 0n });
+    const genesis = await openChainClient().getBlock({ blockNumber: 0n });
     await restartWithout();
     // A loss is reported once, by the start that found it.
-    expect(said).not.toContainEqual(expect.stringContaining('begun anew'));
+    expect(lines).not.toContainEqual(expect.stringContaining('begun anew'));
     expect(chainOf()).toEqual(before);
     // Only the blocks that make the last ones final again. None of them has a transaction.
     expect(await headAtRest()).toBe(head + 4n);
-    expect((await askChain().getBlock({ blockNumber: 0n })).hash).toBe(genesis.hash);
+    expect((await openChainClient().getBlock({ blockNumber: 0n })).hash).toBe(genesis.hash);
     expect(await readRecords('signable-keys')).toHaveLength(1);
   });
 

@@ -73,9 +73,9 @@ async function historyOf(contract: Address): Promise<readonly unknown[]> {
   return ((await answer.json()) as { result: unknown[] }).result;
 }
 
-async function operate(...words: readonly string[]): Promise<string> {
+async function operate(...args: readonly string[]): Promise<string> {
   const env = { ...bareEnvironment(), ...own.environment, CHAIN_NODES: chainNodes };
-  const done = promisify(execFile)(process.execPath, [MAIN('operator'), ...words], { env });
+  const done = promisify(execFile)(process.execPath, [MAIN('operator'), ...args], { env });
   const { stdout, stderr } = await done.catch((fault: { stdout: string; stderr: string }) => fault);
   return stdout + stderr;
 }
@@ -103,8 +103,8 @@ it('a transfer one block after a transaction that reports 200,000 tokens is serv
   const laterMs = await served(3);
   expect(laterMs, `${usualMs} ms without such a block`).toBeLessThan(usualMs + 10_000);
   const named = `${NAME} ${hostile.toLowerCase()}: 190000 tokens (ids 0 to 4999) of 38 logs in block ${block}`;
-  const letters = await operate('dead-letters', 'list', '--topic', TOPICS.activities.name, '--json');
-  expect(letters).toContain(named.slice(0, 80));
+  const deadLetters = await operate('dead-deadLetters', 'list', '--topic', TOPICS.activities.name, '--json');
+  expect(deadLetters).toContain(named.slice(0, 80));
   expect(await operate('chain', 'verify', '--chain', NAME)).toContain(
     `block ${block}, log 2: 5000 tokens of ${hostile.toLowerCase()} (ids 0 to 4999) are not in the history`,
   );

@@ -51,13 +51,13 @@ afterAll(async () => {
   await Promise.all([redis?.close(), own?.close()]);
 });
 
-const PLACE = { updatedAt: 0, partition: 0, offset: 0, loggedAtMs: 0 };
+const POSITION = { updatedAt: 0, partition: 0, offset: 0, loggedAtMs: 0 };
 const valuesOf = async (name: string) =>
   (await readTopic({ brokers: testStores().kafka, topic: own.prefix + name })).map(({ value }) => value!);
 const published = async (): Promise<ActivityRow[]> =>
   (await valuesOf(TOPICS.activities.name))
     .filter((value) => value !== null)
-    .map((value) => toActivityRow(activityCodec.decode(value.subarray(FRAME_BYTES)), PLACE));
+    .map((value) => toActivityRow(activityCodec.decode(value.subarray(FRAME_BYTES)), POSITION));
 const shown = (rows: readonly ActivityRow[]): Record<string, unknown>[] =>
   rows.map(({ type, details }) => ({ type, ...(JSON.parse(details) as Record<string, unknown>) }));
 
@@ -72,11 +72,11 @@ async function freshIndex(): Promise<string[]> {
   const blocks = await node.blocks(0, final);
   const logs = (await Promise.all(blocks.map(({ hash }) => node.logsOf(hash)))).flat();
   const all = [...read({ blocks, logs, parentTimestampS: null })];
-  return all.flatMap(({ reading }) => reading.records.map((record) => toActivityRow(record, PLACE).id));
+  return all.flatMap(({ reading }) => reading.records.map((record) => toActivityRow(record, POSITION).id));
 }
 
-async function operate(...words: readonly string[]): Promise<{ code: number; out: string }> {
-  const child = spawn(process.execPath, [OPERATOR, ...words], {
+async function operate(...args: readonly string[]): Promise<{ code: number; out: string }> {
+  const child = spawn(process.execPath, [OPERATOR, ...args], {
     env: { ...bareEnvironment(), ...own.environment, CHAIN_NODES: chains },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
@@ -85,7 +85,7 @@ async function operate(...words: readonly string[]): Promise<{ code: number; out
   const [code] = await once(child, 'exit');
   return { code, out };
 }
-const chainCommand = (...words: readonly string[]) => operate('chain', ...words);
+const chainCommand = (...args: readonly string[]) => operate('chain', ...args);
 
 async function untilIndexed(): Promise<string[]> {
   const expected = await freshIndex();

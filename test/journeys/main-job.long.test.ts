@@ -14,7 +14,7 @@ afterAll(() => stack.close(), 60_000);
 const idsOf = (messages: { messageId: string }[]) => messages.map(({ messageId }) => messageId);
 
 describe('a batch posted over HTTP', () => {
-  it('is read back from ClickHouse field by field, as it was sent', async () => {
+  it('is read back from ClickHouse field by field exactly as sent', async () => {
     const sent = trackMessage({
       anonymousId: 'anon-1',
       deviceId: 'device-1',

@@ -56,7 +56,7 @@ const headers = () => ({
 });
 
 /** Requests a token of the ERC-721 with this id. @returns its reference id */
-async function ask(tokenId: string, owner: string): Promise<string> {
+async function requestMint(tokenId: string, owner: string): Promise<string> {
   const referenceId = `journey-${randomUUID()}`;
   const assets = [{ reference_id: referenceId, owner_address: owner, token_id: tokenId }];
   const answer = await fetch(mintsUrl(), { method: 'POST', headers: headers(), body: JSON.stringify({ assets }) });
@@ -140,11 +140,11 @@ describe('the command `mints retry`', () => {
   it('mints one token for a failed asset, once the cause of the failure is gone', {
     timeout: GAME_MS,
   }, async () => {
-    expect(await ended(await ask('5', ADMIN))).toMatchObject({ status: 'succeeded' });
-    const failed = await ask('5', OWNER);
+    expect(await ended(await requestMint('5', ADMIN))).toMatchObject({ status: 'succeeded' });
+    const failed = await requestMint('5', OWNER);
     expect(await ended(failed)).toMatchObject({ status: 'failed', error: { message: 'TokenAlreadyMinted(5)' } });
     await sendAsAdmin('burn', [5n]);
-    // Two commands at once must start only one attempt, whichever of them reports it.
+    // Two concurrent commands must start only one attempt, whichever of them reports it.
     const runs = await Promise.all([retry(failed), retry(failed)]);
     expect(runs.map(({ code }) => code)).toContain(0);
     for (const { code, out, err } of runs)
@@ -170,7 +170,7 @@ describe('the command `mints retry`', () => {
   }, async () => {
     const role = [ROLES.MINTER_ROLE, chainOf().signer] as const;
     await sendAsAdmin('revokeRole', role);
-    const pending = await ask('6', OWNER);
+    const pending = await requestMint('6', OWNER);
     const { code, err } = await retry(pending);
     expect([code, err]).toEqual([1, expect.stringContaining('it is pending: only what has failed is accepted again')]);
     await sendAsAdmin('grantRole', role);

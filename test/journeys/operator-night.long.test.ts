@@ -20,7 +20,7 @@ import { query, trackMessage } from './stack.ts';
 /** Time for two starts on a busy machine. */
 const NIGHT_MS = 300_000;
 const root = testStackFolder('night');
-const places = stackPathsOf(join(root, '.playline'));
+const paths = stackPathsOf(join(root, '.playline'));
 
 /** Every setting that users of a stack can change, none at its default. */
 const SETTINGS: Record<string, string> = {
@@ -58,7 +58,7 @@ const SETTINGS: Record<string, string> = {
   RATE_LIMIT_WINDOW_S: '60',
   OPENID_ISSUER: 'https://id.example/realms/night',
   OPENID_CLIENT_ID: 'night',
-  OPENID_CLIENT_SECRET: 'nobody asks',
+  OPENID_CLIENT_SECRET: 'unused',
   OPENID_LABEL: 'the night',
   OPENID_ALSO_AT: 'https://tokens.id.example',
   MINTS_PER_MINUTE: '100',
@@ -73,7 +73,7 @@ const OWN: Record<string, string> = {
   KAFKA_TLS: 'true',
   REDIS_URL: 'redis://elsewhere.invalid:6379',
   CLICKHOUSE_URL: 'https://elsewhere.invalid',
-  CLICKHOUSE_USER: 'somebody',
+  CLICKHOUSE_USER: 'a-user',
   CLICKHOUSE_PASSWORD: 'unknown',
   CLICKHOUSE_DATABASE: 'elsewhere',
   SCHEMA_REGISTRY_URL: 'https://elsewhere.invalid',
@@ -82,15 +82,15 @@ const OWN: Record<string, string> = {
   CURSOR_KEYS: `7=${'ef'.repeat(32)}`,
   PORTAL_ORIGIN: 'https://elsewhere.invalid',
   PORTAL_SECRET: 'cd'.repeat(32),
-  SIGNER_PUBLIC_KEY: 'nobody',
-  SIGNER_KEYS: 'nobody',
+  SIGNER_PUBLIC_KEY: 'no-one',
+  SIGNER_KEYS: 'no-one',
   CHAIN_NODES: '[{"name":"elsewhere","id":"eip155:1","urls":["https://elsewhere.invalid"]}]',
   GATEWAY_URL: 'https://elsewhere.invalid',
   CHAIN_API_URL: 'https://elsewhere.invalid',
   ACTIVITY_PARTITIONS: '1',
   CONSUMER_GROUP: 'one-for-all',
-  LINKER_GROUP: 'nobody',
-  WRITER_GROUP: 'nobody',
+  LINKER_GROUP: 'no-one',
+  WRITER_GROUP: 'no-one',
   HTTP_HOST: '203.0.113.1',
   HTTP_PORT: '1',
   ADMIN_HOST: '203.0.113.1',
@@ -118,17 +118,17 @@ interface Ran {
 }
 
 /** Runs a command as `npm run` does. */
-function run(words: readonly string[], environment: Record<string, string> = {}): Promise<Ran> {
+function run(args: readonly string[], environment: Record<string, string> = {}): Promise<Ran> {
   const env = { ...bareEnvironment(), HOME: process.env.HOME, PLAYLINE_ROOT: root, ...environment };
   const bootstrap = join(CHECKOUT, 'infra', 'local', 'bootstrap.mjs');
-  const child = spawn(process.execPath, [bootstrap, ...words], { env, stdio: ['ignore', 'pipe', 'pipe'] });
+  const child = spawn(process.execPath, [bootstrap, ...args], { env, stdio: ['ignore', 'pipe', 'pipe'] });
   let out = '';
   for (const stream of [child.stdout, child.stderr]) stream.on('data', (chunk) => (out += chunk));
   return new Promise((done) => child.once('close', (code) => done({ code, out })));
 }
 
 const up = () => run(['up'], { ...SETTINGS, ...OWN, ...ports });
-const stack = (): StackFile => readStackFile(places)!;
+const stack = (): StackFile => readStackFile(paths)!;
 
 async function post(message: object): Promise<number> {
   const { gateway, keys } = stack();
@@ -165,7 +165,7 @@ const resolveFirst = () => {
 const untilMoreLinksThan = (count: number) =>
   until('a link is decided and stored', async () => (await countLinks()) > count, 60_000);
 
-/** The supervisor asks each process once a minute, `status` asks now. */
+/** The supervisor checks each process once a minute, `status` checks immediately. */
 const untilAllServe = () => until('all serve again', async () => (await run(['status'])).code === 0, 60_000);
 
 beforeAll(async () => {
@@ -212,7 +212,7 @@ describe('a night of an operator', { timeout: NIGHT_MS }, () => {
     expect(JSON.parse(out)).toMatchObject({ environmentId: 'demo-development', isLinked: true });
   });
 
-  it('has processes that run without serving: every command says which and why, and ends with 1', async () => {
+  it('has processes that run without serving: every command reports which and why, and ends with 1', async () => {
     const { processes, redis } = stack();
     const client = new Redis(redis);
     await client.config('SET', 'maxmemory', '1kb');
@@ -228,10 +228,10 @@ describe('a night of an operator', { timeout: NIGHT_MS }, () => {
     expect(status!.out).toMatch(/^event-writer +does not serve +\d+ (s|min) +0 +\d+ +\d+$/m);
     expect(status!.out).toMatch(/^redis +degraded .*\n +why: it takes no writes: OOM/m);
     expect(status!.out).toMatch(/^identity-linker .*\n +why: not ready: graph; Redis takes no writes \(OOM\)/m);
-    for (const told of [doctor!, again!]) {
-      expect(told.code).toBe(1);
+    for (const result of [doctor!, again!]) {
+      expect(result.code).toBe(1);
       // Six when the activity writer has noticed too. It writes to Redis only when it has something to publish.
-      expect(told.out).toMatch(/[56] of 14 processes: .*gateway does not serve, .*\(why: `npm run status`\)/);
+      expect(result.out).toMatch(/[56] of 14 processes: .*gateway does not serve, .*\(why: `npm run status`\)/);
     }
     expect(verify!.code).toBe(3);
     expect(verify!.out).toContain('event-writer does not serve');
@@ -240,7 +240,7 @@ describe('a night of an operator', { timeout: NIGHT_MS }, () => {
 
   it('loses the data of Redis while the stack is down: `up` keeps the stack up, one command repairs it, and traffic flows', async () => {
     await run(['down']);
-    rmSync(join(places.state, 'data', 'redis'), { recursive: true });
+    rmSync(join(paths.state, 'data', 'redis'), { recursive: true });
     const started = await up();
     expect(started.out).toContain('wait until you run `npm run rebuild`');
     expect(started.out).toContain(
@@ -257,8 +257,8 @@ describe('a night of an operator', { timeout: NIGHT_MS }, () => {
     await untilMoreLinksThan(links);
     await untilAllServe();
     expect(JSON.parse((await resolveFirst()).out)).toMatchObject({ isLinked: true });
-    await until('the supervisor says so', () =>
-      readFileSync(join(places.state, 'logs', 'supervisor.log'), 'utf8').includes('identity-linker is ready again'),
+    await until('the supervisor logs it', () =>
+      readFileSync(join(paths.state, 'logs', 'supervisor.log'), 'utf8').includes('identity-linker is ready again'),
     );
     expect((await run(['verify'])).code).toBe(0);
   });

@@ -31,14 +31,14 @@ export interface JourneyStack {
   /** Folder with all data and logs of the stack. */
   folder: string;
   /** Runs a command of the operator on this stack. @returns what it printed @throws Error when it fails */
-  operate(...words: string[]): Promise<string>;
+  operate(...args: string[]): Promise<string>;
   /** Stops everything and removes the folder. */
   close(): Promise<void>;
 }
 
 export async function startJourneyStack(options: StackOptions = {}): Promise<JourneyStack> {
   const root = testStackFolder('journey');
-  // Commands look for the stack's records in a folder of this name.
+  // Commands expect the stack's records in a folder of this name.
   const folder = join(root, '.playline');
   const stack = await startStack({ ...options, directory: folder });
   const read = (name: string) => JSON.parse(readFileSync(join(folder, name), 'utf8'));
@@ -49,9 +49,9 @@ export async function startJourneyStack(options: StackOptions = {}): Promise<Jou
     stack,
     folder,
     file,
-    operate: async (...words) => {
+    operate: async (...args) => {
       const program = join(CHECKOUT, 'services/operator/src/main.ts');
-      return (await run(process.execPath, [program, ...words], { env: bareEnvironment(), cwd: root })).stdout;
+      return (await run(process.execPath, [program, ...args], { env: bareEnvironment(), cwd: root })).stdout;
     },
     close: async () => {
       await stack.stop();
@@ -79,12 +79,12 @@ type Engine = StackFile['clickhouse'];
 
 /** @param caFile certificate authority of a ClickHouse with TLS */
 export async function query<T>(engine: Engine, sql: string, caFile?: string): Promise<T[]> {
-  const ask = caFile === undefined ? fetch : createStackFetch(caFile);
+  const send = caFile === undefined ? fetch : createStackFetch(caFile);
   const url = new URL(engine.url);
   url.searchParams.set('database', engine.database);
   url.searchParams.set('default_format', 'JSONEachRow');
   const headers = { 'x-clickhouse-user': engine.user, 'x-clickhouse-key': engine.password };
-  const response = await ask(url, { method: 'POST', headers, body: sql });
+  const response = await send(url, { method: 'POST', headers, body: sql });
   const text = await response.text();
   if (!response.ok) throw new Error(text);
   return text === ''
@@ -108,7 +108,7 @@ export async function stored(
     return Number(row?.n);
   };
   await until(
-    `${messageIds.length} messages stand in events_exact`,
+    `${messageIds.length} messages are in events_exact`,
     async () => {
       return (await count('events_exact')) >= messageIds.length;
     },

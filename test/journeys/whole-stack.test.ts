@@ -90,7 +90,7 @@ describe('a person on a whole stack', () => {
 });
 
 describe('a game on a whole stack with a chain', () => {
-  it('gets the token that it asked for, and the mint is an activity of the history', async () => {
+  it('gets the token that it requested, and the mint is an activity of the history', async () => {
     const { chainApi, chain } = stack.file();
     const contract = chain?.contracts.erc721;
     const mints = `${chainApi}/v1/chains/demo-chain/collections/${contract}/nfts/mint-requests`;
@@ -160,7 +160,7 @@ describe('what a whole stack keeps to itself', () => {
       await expect(query(stack.analyst, statement)).rejects.toThrow(/ACCESS_DENIED|READONLY/);
   });
 
-  it('a secret key that was sent in every place of a request is in no log', async () => {
+  it('a secret key that was sent in every part of a request is in no log', async () => {
     const secret = stack.keys.production.secret;
     await stack.post([trackMessage()], { 'x-service-publishable-key': secret });
     await stack.post([trackMessage()], { 'x-service-api-key': secret, traceparent: secret });

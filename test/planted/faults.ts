@@ -1,4 +1,4 @@
-/** A realistic mistake in product code, and the quick test that must fail because of it. */
+/** A realistic mistake in product code, and the quick test that must fail for it. */
 export interface PlantedFault {
   /** What would break for a user. */
   readonly what: string;
@@ -82,7 +82,7 @@ export const FAULTS: readonly PlantedFault[] = [
     replace: '',
   },
   {
-    what: 'An erasure deletes somebody whom an operator has unlinked from the subject.',
+    what: 'An erasure deletes a person whom an operator has unlinked from the subject.',
     file: 'services/eraser/src/steps/persons.ts',
     find: 'cutoffAt < (edge.unlinkedAtMs ?? NEVER_MS) &&',
     replace: '',

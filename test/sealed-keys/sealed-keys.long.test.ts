@@ -43,7 +43,7 @@ afterAll(async () => {
 }, 60_000);
 
 /** Runs a key command as a process that dumps its memory before it prints the new key. */
-async function operate(word: string, ...words: string[]) {
+async function operate(word: string, ...text: string[]) {
   const { kafka, registry, redis: redisUrl, signerPublicKey } = stack.file();
   const env = {
     ...bareEnvironment(),
@@ -54,7 +54,7 @@ async function operate(word: string, ...words: string[]) {
     WRITE_MEMORY_TO: memory,
   };
   const main = pathOf('../../services/operator/src/main.ts');
-  const args = ['--import', pathOf('write-memory.ts'), main, 'keys', word, '--kind', 'signable', ...words, '--json'];
+  const args = ['--import', pathOf('write-memory.ts'), main, 'keys', word, '--kind', 'signable', ...text, '--json'];
   const { stdout } = await run(process.execPath, args, { env, cwd: memory });
   return stdout
     .trim()
@@ -106,13 +106,13 @@ describe('the private key of a signable key', () => {
   });
 
   it('is in no file of the stack: log, append-only file, tables, logs of processes, records', () => {
-    const placeOf = (path: string) => path.split('/').slice(0, 2).join('/');
+    const locationOf = (path: string) => path.split('/').slice(0, 2).join('/');
     const known = [named('sealed', Buffer.from(record.sealed)), named('table', Buffer.from('events_exact'))];
-    const found = findInFiles(stack.folder, [...known, ...needlesOf(key)], { locationOf: placeOf, decompress: true });
+    const found = findInFiles(stack.folder, [...known, ...needlesOf(key)], { locationOf, decompress: true });
     // Proves that the search works: the log and the append-only file have the record.
-    const placesOf = (needle: string) => locationsIn(found.filter((trace) => trace.needle === needle));
-    expect(placesOf('sealed')).toEqual(['data/kafka', 'data/redis']);
-    expect(placesOf('table')).toContain('data/clickhouse');
+    const locationsOf = (needle: string) => locationsIn(found.filter((trace) => trace.needle === needle));
+    expect(locationsOf('sealed')).toEqual(['data/kafka', 'data/redis']);
+    expect(locationsOf('table')).toContain('data/clickhouse');
     expect(found.filter(({ kind }) => kind === 'key')).toEqual([]);
   });
 
@@ -130,8 +130,12 @@ describe('the private key of a signable key', () => {
 
   it('would be found in each of its forms', () => {
     for (const { bytes } of needlesOf(key)) {
-      const places = findInBytes('somewhere', Buffer.concat([Buffer.alloc(7), bytes, Buffer.alloc(3)]), needlesOf(key));
-      expect(places).not.toEqual([]);
+      const locations = findInBytes(
+        'somewhere',
+        Buffer.concat([Buffer.alloc(7), bytes, Buffer.alloc(3)]),
+        needlesOf(key),
+      );
+      expect(locations).not.toEqual([]);
     }
     for (const before of [0, 1, 2]) {
       const longer = Buffer.concat([Buffer.alloc(before, 1), key, Buffer.alloc(5)]);

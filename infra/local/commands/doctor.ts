@@ -7,7 +7,7 @@ import { findOrphans } from '../children.ts';
 import { engineLibrary } from '../clickhouse.ts';
 import { findProgram } from '../command.ts';
 import { EXIT } from '../command-table.mjs';
-import { areJarsThere } from '../jars.ts';
+import { areJarsInstalled } from '../jars.ts';
 import { findJava } from '../java.ts';
 import { findMissingParts, installLine } from '../machine.ts';
 import type { StackPaths } from '../paths.ts';
@@ -19,17 +19,14 @@ import { findSupervisor } from '../supervisor.ts';
 
 const SIGNS = { good: 'ok  ', warning: 'warn', bad: 'BAD ' } as const;
 
-/**
- * `npm run doctor`: prints every finding and how to mend it. Ends with 1 when one would keep the stack from starting or
- * from serving.
- */
-export async function doctor(places: StackPaths): Promise<number> {
-  const supervisor = findSupervisor(places);
-  const orphans = supervisor === null ? findOrphans(places).map(({ name }) => name) : [];
+/** Prints every finding with its fix. Returns 1 when one would keep the stack from starting or serving. */
+export async function doctor(paths: StackPaths): Promise<number> {
+  const supervisor = findSupervisor(paths);
+  const orphans = supervisor === null ? findOrphans(paths).map(({ name }) => name) : [];
   const isRunning = supervisor !== null || orphans.length > 0;
-  const findings = await examine(places, { environment: process.env, isRunning });
-  for (const { level, what, fix: mend } of findings)
-    console.log(`${SIGNS[level]}  ${what}${mend === undefined ? '' : `\n      mend: ${mend}`}`);
+  const findings = await examine(paths, { environment: process.env, isRunning });
+  for (const { level, what, fix } of findings)
+    console.log(`${SIGNS[level]}  ${what}${fix === undefined ? '' : `\n      fix: ${fix}`}`);
   const isMachineWell = !findings.some((finding) => finding.level === 'bad');
   if (orphans.length > 0) {
     console.log(toVerdict(null, orphans).sentence);
@@ -39,17 +36,17 @@ export async function doctor(places: StackPaths): Promise<number> {
     console.log('the stack is not running');
     return isMachineWell ? EXIT.ok : EXIT.failed;
   }
-  const statuses = (await readStatus(places)) ?? [];
+  const statuses = (await readStatus(paths)) ?? [];
   const { isWell, sentence, hint } = toVerdict(statuses);
   console.log(`the stack is running (supervisor ${supervisor.pid}): ${sentence}${hint}`);
-  for (const { fix: mend } of statuses) if (mend !== null) console.log(`      mend: ${mend}`);
+  for (const { fix } of statuses) if (fix !== null) console.log(`      fix: ${fix}`);
   return isMachineWell && isWell ? EXIT.ok : EXIT.failed;
 }
 
 interface Finding {
   level: 'good' | 'warning' | 'bad';
   what: string;
-  /** How to mend it; absent when nothing is wrong. */
+  /** Absent when nothing is wrong. */
   fix?: string;
 }
 
@@ -57,21 +54,20 @@ interface Finding {
 const REDIS_MAJOR_MIN = 7;
 /** Memory of a running stack: broker 310 MB, registry 150, ClickHouse up to 1 GB under load, services 100 each. */
 const MEMORY_MIN_BYTES = 2 * 1024 ** 3;
-/** Packages 700 MB, jars 200, Node 120, caches, and room for data. */
+/** Packages 700 MB, jars 200, Node 120, caches, and data. */
 const DISK_MIN_BYTES = 3 * 1024 ** 3;
 
 const gigabytes = (bytes: number) => `${(bytes / 1024 ** 3).toFixed(1)} GB`;
 
-/** Memory that is available without swapping, in bytes; null when the system does not say. */
+/** Memory that is available without swapping, in bytes; null when unknown. */
 export function parseAvailableMemory(meminfo: string): number | null {
   const [, kilobytes] = /^MemAvailable:\s+(\d+) kB$/m.exec(meminfo) ?? [];
   return kilobytes === undefined ? null : Number(kilobytes) * 1024;
 }
 
-/** Compares a measured amount with the required one. */
-export function checkAmount(name: string, have: number, { need, mend }: { need: number; mend: string }): Finding {
+export function checkAmount(name: string, have: number, { need, fix }: { need: number; fix: string }): Finding {
   if (have >= need) return { level: 'good', what: `${name}: ${gigabytes(have)} free` };
-  return { level: 'bad', what: `${name}: ${gigabytes(have)} free, ${gigabytes(need)} needed`, fix: mend };
+  return { level: 'bad', what: `${name}: ${gigabytes(have)} free, ${gigabytes(need)} needed`, fix };
 }
 
 /** The version from the output of `redis-server --version`, or null. */
@@ -95,30 +91,30 @@ function findRedis(): Finding[] {
   ];
 }
 
-function findVersions(places: StackPaths): Finding[] {
+function findVersions(paths: StackPaths): Finding[] {
   const found: Finding[] = [{ level: 'good', what: `Node ${process.version}` }, ...findRedis()];
   const java = findJava();
   if (java !== null) found.push({ level: 'good', what: `Java ${java.major}` });
-  for (const part of findMissingParts(places)) {
-    const mend = `\`npm start\` installs it, or: ${installLine([part])}`;
-    found.push({ level: 'bad', what: `${part.what} is not installed`, fix: mend });
+  for (const part of findMissingParts(paths)) {
+    const fix = `\`npm start\` installs it, or: ${installLine([part])}`;
+    found.push({ level: 'bad', what: `${part.what} is not installed`, fix });
   }
-  const jars = areJarsThere(places) ? 'are there' : 'will be fetched at the first start';
+  const jars = areJarsInstalled(paths) ? 'are installed' : 'will be downloaded at the first start';
   found.push({ level: 'good', what: `the jars of Kafka and the schema registry ${jars}` });
   try {
     engineLibrary();
-    found.push({ level: 'good', what: 'the ClickHouse engine is there' });
+    found.push({ level: 'good', what: 'the ClickHouse engine is installed' });
   } catch (error) {
-    const mend = 'remove node_modules and start again; it exists for Linux with glibc on x64 and arm64';
-    found.push({ level: 'bad', what: (error as Error).message, fix: mend });
+    const fix = 'remove node_modules and start again; it exists for Linux with glibc on x64 and arm64';
+    found.push({ level: 'bad', what: (error as Error).message, fix });
   }
   return [...found, findChain()];
 }
 
 function findChain(): Finding {
-  const mistake = findAnvilProblem();
-  if (mistake === null) return { level: 'good', what: 'the program of the chain is there' };
-  return { level: 'warning', what: `the chain is left out: ${mistake.what}`, fix: mistake.fix };
+  const problem = findAnvilProblem();
+  if (problem === null) return { level: 'good', what: 'the program of the chain is installed' };
+  return { level: 'warning', what: `the chain is left out: ${problem.what}`, fix: problem.fix };
 }
 
 async function findPorts(environment: Record<string, string | undefined>): Promise<Finding[]> {
@@ -137,30 +133,25 @@ async function findPorts(environment: Record<string, string | undefined>): Promi
       found.push({ level: 'bad', what: (error as Error).message, fix: `correct or unset ${portVariableOf(name)}` });
     }
   }
-  return found.length > 0 ? found : [{ level: 'good', what: 'no port that was asked for is taken' }];
+  return found.length > 0 ? found : [{ level: 'good', what: 'no configured port is taken' }];
 }
 
 /** Space that is needed on a separate disk of a store's data. */
 const DATA_DISK_MIN_BYTES = 1024 ** 3;
 
-/** Entries of a folder; empty when it does not exist. */
 function entriesOf(folder: string): string[] {
   if (statSync(folder, { throwIfNoEntry: false })?.isDirectory() !== true) return [];
   return readdirSync(folder).map((name) => join(folder, name));
 }
 
-/**
- * All disks with data: that of the stack's folder, and others, because a folder in it may be a mount or a symbolic
- * link.
- */
-function findDisks(places: StackPaths): Finding[] {
-  const data = join(places.state, 'data');
+/** All disks with data, because a folder in the stack's folder may be a mount or a symbolic link. */
+function findDisks(paths: StackPaths): Finding[] {
+  const data = join(paths.state, 'data');
   const stores = entriesOf(data);
   const seen = new Set<number>();
   const found: Finding[] = [];
   for (const folder of [
-    ...[existsSync(places.state) ? places.state : places.checkout, data],
-    // A store may keep its data in a subfolder of its own folder, as Kafka does.
+    ...[existsSync(paths.state) ? paths.state : paths.checkout, data],
     ...stores.flatMap((store) => [store, ...entriesOf(store)]),
   ]) {
     const { dev } = statSync(folder, { throwIfNoEntry: false }) ?? {};
@@ -171,33 +162,30 @@ function findDisks(places: StackPaths): Finding[] {
     found.push(
       checkAmount(isFirst ? 'disk' : `disk of ${folder}`, bavail * bsize, {
         need: isFirst ? DISK_MIN_BYTES : DATA_DISK_MIN_BYTES,
-        mend: 'make room, or `npm run reset` to drop this stack’s data',
+        fix: 'free space, or drop this stack’s data with `npm run reset`',
       }),
     );
   }
   return found;
 }
 
-function findSpace(places: StackPaths): Finding[] {
+function findSpace(paths: StackPaths): Finding[] {
   const memory = existsSync('/proc/meminfo') ? parseAvailableMemory(readFileSync('/proc/meminfo', 'utf8')) : null;
-  const found = findDisks(places);
+  const found = findDisks(paths);
   if (memory !== null)
     found.push(
-      checkAmount('memory', memory, { need: MEMORY_MIN_BYTES, mend: 'end other programs; the stack needs about 2 GB' }),
+      checkAmount('memory', memory, { need: MEMORY_MIN_BYTES, fix: 'end other programs; the stack needs about 2 GB' }),
     );
   if (availableParallelism() < 2)
     found.push({ level: 'warning', what: 'one processor', fix: 'the stack works, slowly' });
   return found;
 }
 
-/**
- * Checks everything that the stack needs of this machine.
- * @param isRunning true while this checkout's own stack uses its ports; they are not checked then
- */
+/** Checks what the stack needs of this machine. @param isRunning true skips the ports, which the stack itself uses */
 export async function examine(
-  places: StackPaths,
+  paths: StackPaths,
   { environment, isRunning }: { environment: Record<string, string | undefined>; isRunning: boolean },
 ): Promise<Finding[]> {
   const ports = isRunning ? [] : await findPorts(environment);
-  return [...findVersions(places), ...ports, ...findSpace(places)];
+  return [...findVersions(paths), ...ports, ...findSpace(paths)];
 }

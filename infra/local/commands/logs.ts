@@ -4,12 +4,11 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { tailOf } from '../logs.ts';
 import { logFileOf, type StackPaths } from '../paths.ts';
 
-/** Short enough to follow a log, long enough to cost nothing. */
 const FOLLOW_POLL_MS = 300;
 
-function logNames(places: StackPaths): string[] {
+function logNames(paths: StackPaths): string[] {
   try {
-    return readdirSync(join(places.state, 'logs'))
+    return readdirSync(join(paths.state, 'logs'))
       .filter((file) => file.endsWith('.log'))
       .map((file) => file.slice(0, -'.log'.length));
   } catch {
@@ -17,10 +16,7 @@ function logNames(places: StackPaths): string[] {
   }
 }
 
-/**
- * Reads a file from an offset on. Starts at the beginning when the file was replaced by a shorter one.
- * @returns the text, and the offset after it
- */
+/** Reads a file from an offset, or from the beginning when a shorter file replaced it. @returns the offset after the text */
 function readFrom(path: string, offset: number): { text: string; offset: number } {
   const file = openSync(path, 'r');
   try {
@@ -34,17 +30,19 @@ function readFrom(path: string, offset: number): { text: string; offset: number 
   }
 }
 
-/** `npm run logs [service]`: prints the last lines. At a terminal it follows the log until Ctrl-C. */
-export async function logs(places: StackPaths, wanted: readonly string[]): Promise<number> {
-  const there = logNames(places);
-  const unknown = wanted.filter((name) => !there.includes(name));
-  if (there.length === 0 || unknown.length > 0) {
-    console.error(
-      unknown.length > 0 ? `no log named ${unknown.join(', ')}; there are: ${there.join(', ')}` : 'no logs yet',
-    );
-    return unknown.length > 0 ? 2 : 1;
+/** Prints the last lines. At a terminal it follows the logs until Ctrl-C. */
+export async function logs(paths: StackPaths, wanted: readonly string[]): Promise<number> {
+  const existing = logNames(paths);
+  const unknown = wanted.filter((name) => !existing.includes(name));
+  if (unknown.length > 0) {
+    console.error(`no log named ${unknown.join(', ')}; existing logs: ${existing.join(', ')}`);
+    return 2;
   }
-  const names = wanted.length > 0 ? wanted : there;
+  if (existing.length === 0) {
+    console.error('no logs yet');
+    return 1;
+  }
+  const names = wanted.length > 0 ? wanted : existing;
   const show = (name: string, text: string) => {
     if (text === '') return;
     const prefix = names.length > 1 ? `${name.padEnd(16)} ` : '';
@@ -52,13 +50,13 @@ export async function logs(places: StackPaths, wanted: readonly string[]): Promi
   };
   const offsets = new Map<string, number>();
   for (const name of names) {
-    show(name, tailOf(logFileOf(places, name)));
-    offsets.set(name, readFrom(logFileOf(places, name), 0).offset);
+    show(name, tailOf(logFileOf(paths, name)));
+    offsets.set(name, readFrom(logFileOf(paths, name), 0).offset);
   }
   while (process.stdout.isTTY) {
     await delay(FOLLOW_POLL_MS);
     for (const name of names) {
-      const { text, offset } = readFrom(logFileOf(places, name), offsets.get(name) ?? 0);
+      const { text, offset } = readFrom(logFileOf(paths, name), offsets.get(name) ?? 0);
       offsets.set(name, offset);
       show(name, text);
     }

@@ -20,71 +20,65 @@ import type { Stack } from '../stack-options.ts';
 import { portNamesFor } from '../stack-options.ts';
 import { claimSupervision, findSupervisor, releaseSupervision } from '../supervisor.ts';
 
-/**
- * The broker wakes two hundred times a second for timers that nobody waits for. A tenth of a second does not matter
- * there; with a quarter the start took a second longer. Services end keys within a second and measure the delay of
- * their event loops, so theirs are nearly on time.
- */
+/** The broker wakes 200 times per second for idle timers. Services revoke keys within a second, so theirs are nearly on time. */
 const TIMER_SLACK_MS = { stores: 100, services: 10 };
 
 const STOP_SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 
 export interface Supervision {
   report: (line: string) => void;
-  /** Words of `start` and `up`. */
+  /** Arguments of `start` and `up`. */
   args: readonly string[];
-  /** All processes serve, and the round trip is not proven yet. */
+  /** Called when all processes serve, before the test event. */
   onServing?: () => void;
-  /** The round trip is proven. */
   onReady: (stack: Stack) => void;
 }
 
-/** Starts the stack, proves it, and keeps it until a signal; resolves when everything has been stopped. */
 async function superviseUntilSignal(supervision: Supervision): Promise<void> {
-  const { report: say } = supervision;
-  const asked = new AbortController();
+  const { report } = supervision;
+  const stopRequest = new AbortController();
   const signalled = new Promise<void>((done) => {
-    // One Ctrl-C arrives up to three times (from terminal, npm and bootstrap), so a stop that has begun goes on.
+    // One Ctrl-C arrives up to three times (from terminal, npm and bootstrap); the first one starts the stop.
     for (const signal of STOP_SIGNALS)
       process.on(signal, () => {
-        asked.abort();
+        stopRequest.abort();
         done();
       });
   });
   let stack: Stack | null = null;
   try {
     stack = await startStack({
-      report: say,
-      onDeath: (death) => say(deathReport(death)),
-      onSilence: (silence) => say(silenceReport(silence)),
-      signal: asked.signal,
+      report,
+      onDeath: (death) => report(deathReport(death)),
+      onSilence: (silence) => report(silenceReport(silence)),
+      signal: stopRequest.signal,
       staysUp: true,
       timerSlackMs: TIMER_SLACK_MS,
       chain: !supervision.args.includes('--no-chain'),
     });
-    if (!asked.signal.aborted) {
+    if (!stopRequest.signal.aborted) {
       supervision.onServing?.();
-      say('posting one event and reading it back from ClickHouse');
-      await Promise.race([prove(stack, say), signalled]);
-      if (!asked.signal.aborted) supervision.onReady(stack);
+      report('posting one event and reading it back from ClickHouse');
+      await Promise.race([prove(stack, report), signalled]);
+      if (!stopRequest.signal.aborted) supervision.onReady(stack);
     }
     await signalled;
   } catch (error) {
-    if (!asked.signal.aborted) throw error;
+    if (!stopRequest.signal.aborted) throw error;
   } finally {
     await stack?.stop();
   }
-  say('stopped');
+  report('stopped');
 }
 
-/** Where something is missing already, a proof that fails says no more: what stands shall stay up. */
-async function prove(stack: Stack, say: (line: string) => void): Promise<void> {
+/** A failed test event does not end a stack in which parts are known to be missing. */
+async function prove(stack: Stack, report: (line: string) => void): Promise<void> {
   try {
     const crossing = await proveRoundTrip(stack.file);
-    say(`the event was in ClickHouse ${crossing.toFixed()} ms after it was accepted`);
+    report(`the test event reached ClickHouse ${crossing.toFixed()} ms after it was accepted`);
   } catch (error) {
     if (stack.missing.length === 0) throw error;
-    say(`the event did not make it: ${(error as Error).message}`);
+    report(`the test event did not reach ClickHouse: ${(error as Error).message}`);
   }
 }
 
@@ -92,121 +86,104 @@ async function prove(stack: Stack, say: (line: string) => void): Promise<void> {
  * Makes this process the checkout's supervisor for as long as the stack runs.
  * @returns false when another one already is
  */
-export async function supervise(places: StackPaths, supervision: Supervision): Promise<boolean> {
-  if (claimSupervision(places) !== null) return false;
+export async function supervise(paths: StackPaths, supervision: Supervision): Promise<boolean> {
+  if (claimSupervision(paths) !== null) return false;
   try {
-    const orphans = await endOrphans(places, supervision.report);
-    if (orphans.length > 0) supervision.report(`ended what a dead supervisor had left: ${orphans.join(', ')}`);
+    const orphans = await endOrphans(paths, supervision.report);
+    if (orphans.length > 0) supervision.report(`ended orphans of a dead supervisor: ${orphans.join(', ')}`);
     await superviseUntilSignal(supervision);
   } finally {
-    releaseSupervision(places);
+    releaseSupervision(paths);
   }
   return true;
 }
 
-/** The words for a start that finds the stack running. */
-export function alreadyRunning(places: StackPaths): string {
-  const file = readStackFile(places);
+/** Message of a start that finds the stack running. */
+export function alreadyRunning(paths: StackPaths): string {
+  const file = readStackFile(paths);
   const hint = 'the stack of this checkout is already running; `npm run down` stops it';
-  return file === null ? `${hint} (it is just starting or stopping)` : `${hint}\n${stackReport(places, file)}`;
+  return file === null ? `${hint} (it is just starting or stopping)` : `${hint}\n${stackReport(paths, file)}`;
 }
 
-/**
- * Judges what the environment says of a stack that is about to be started: mistakes go to standard error, a line each,
- * and what the stack leaves out is said.
- * @returns whether it may be started
- */
-export async function hasValidSettings(places: StackPaths): Promise<boolean> {
-  const mistakes = await configMistakes(places, process.env);
+/** Prints invalid settings to standard error and ignored ones to standard output. @returns whether the stack may start */
+export async function hasValidSettings(paths: StackPaths): Promise<boolean> {
+  const mistakes = await configMistakes(paths, process.env);
   for (const mistake of mistakes) console.error(mistake);
   if (mistakes.length > 0) return false;
-  const leftOut = await leftOutSentence(places, process.env);
-  if (leftOut !== null) console.log(leftOut);
+  const ignored = await ignoredSettingsSentence(paths, process.env);
+  if (ignored !== null) console.log(ignored);
   return true;
 }
 
-/** The first administrator's link of a stack with a portal; null when it needs none. */
-export async function firstLinkOf(places: StackPaths, file: StackFile | null): Promise<string | null> {
-  return file?.portal === undefined ? null : makeFirstLink(places);
+/** The first administrator's link; null when the stack has no portal or needs none. */
+export async function firstLinkOf(paths: StackPaths, file: StackFile | null): Promise<string | null> {
+  return file?.portal === undefined ? null : makeFirstLink(paths);
 }
 
 /** Printed only to this terminal, not to a log, because anybody with the link can administer the portal. */
 export function reportLink(link: string | null): void {
-  if (link !== null) console.log(firstLinkReport(link));
+  if (link !== null)
+    console.log(`  The portal has no administrator yet. The first person who opens this link becomes one (valid once, 15 minutes):
+    ${link}
+  Another link: npm run accounts -- link
+`);
 }
 
-/** Behind the table: a mint is final some blocks later, which nobody waits for. */
+/** Runs after the table was printed, because a mint is final some blocks later. */
 async function reportMint(file: StackFile): Promise<void> {
   try {
     const mint = await proveMint(file);
     if (mint === null) return;
     const seconds = (ms: number) => (ms / 1000).toFixed(1);
     console.log(
-      `  A token of the demo ERC-721 was asked for: succeeded after ${seconds(mint.succeededMs)} s in transaction ` +
+      `  Minted a token of the demo ERC-721: succeeded after ${seconds(mint.succeededMs)} s in transaction ` +
         `${mint.transactionHash},\n  in the history after ${seconds(mint.shownMs)} s as activity ${mint.activityId}.\n`,
     );
   } catch (error) {
-    console.log(`  The mint that shows the way did not make it: ${(error as Error).message}\n`);
+    console.log(`  The demo mint failed: ${(error as Error).message}\n`);
   }
 }
 
-/** `npm start`: in the foreground until Ctrl-C. */
-export async function start(places: StackPaths, args: readonly string[]): Promise<number> {
-  if (findSupervisor(places) === null && !(await hasValidSettings(places))) return EXIT.usage;
-  const didRun = await supervise(places, {
+export async function start(paths: StackPaths, args: readonly string[]): Promise<number> {
+  if (findSupervisor(paths) === null && !(await hasValidSettings(paths))) return EXIT.usage;
+  const didRun = await supervise(paths, {
     report: createProgress((line) => console.log(line)),
     args,
     onReady: ({ file, missing }) => {
-      console.log(`${stackReport(places, file)}\n  Ctrl-C drains and stops all of it.\n`);
+      console.log(`${stackReport(paths, file)}\n  Ctrl-C stops everything.\n`);
       for (const sentence of missing) console.log(`  ${sentence}\n`);
-      void firstLinkOf(places, file).then(reportLink);
+      void firstLinkOf(paths, file).then(reportLink);
       void reportMint(file);
     },
   });
-  if (!didRun) console.log(alreadyRunning(places));
+  if (!didRun) console.log(alreadyRunning(paths));
   return didRun ? 0 : 1;
 }
 
-/**
- * A link for the first administrator of the portal. It is only for the terminal and is never logged. Null when there is
- * an administrator, or when that cannot be found out now: `npm run accounts -- link` reports which.
- */
-async function makeFirstLink(places: StackPaths): Promise<string | null> {
-  const main = join(places.checkout, 'services', 'operator', 'src', 'main.ts');
-  // The command finds the stack by its records, as it does for people.
-  const folder = dirname(places.state);
+/** Null when there is an administrator, or the command fails: `npm run accounts -- link` reports which. */
+async function makeFirstLink(paths: StackPaths): Promise<string | null> {
+  const main = join(paths.checkout, 'services', 'operator', 'src', 'main.ts');
+  // The command finds the stack in its working folder.
+  const folder = dirname(paths.state);
   const env = { ...environmentWithoutStores(), ...sharedSettingsOf(process.env) };
   try {
     const args = [main, 'accounts', 'link', '--json'];
-    const output = await runCommand(process.execPath, args, { folder, env, logFile: logFileOf(places, 'operator') });
+    const output = await runCommand(process.execPath, args, { folder, env, logFile: logFileOf(paths, 'operator') });
     return (JSON.parse(output) as { link: string }).link;
   } catch {
     return null;
   }
 }
 
-/** The line that a start prints with the link. */
-function firstLinkReport(link: string): string {
-  return `  Nobody administers the portal yet. Whoever opens this link first does; it is good for 15 minutes, once:
-    ${link}
-  Another one: npm run accounts -- link
-`;
-}
-
-/**
- * Some blocks of a second each until the mint is final, the poll intervals of minter and indexer, and a busy machine.
- */
 const FINAL_MAX_MS = 120_000;
 const POLL_MS = 250;
 
-/** Result of the mint request of a stack that has just started. */
 interface ProvenMint {
   readonly referenceId: string;
   readonly transactionHash: string;
   readonly activityId: string;
-  /** From the answer 202 until the mint is `succeeded`. */
+  /** Both count from the response 202. */
   readonly succeededMs: number;
-  /** From the answer 202 until the history has the mint. */
   readonly shownMs: number;
 }
 
@@ -262,34 +239,30 @@ export async function proveMint(file: StackFile, wallClockMs: () => number = Dat
 }
 
 async function fetchJson<T>(url: string, { headers, ...init }: RequestInit = {}): Promise<T> {
-  const signal = AbortSignal.timeout(10_000);
   const response = await fetch(url, {
     ...init,
     headers: { 'content-type': 'application/json', ...headers },
-    signal,
+    signal: AbortSignal.timeout(10_000),
   });
   const text = await response.text();
   if (!response.ok) throw new Error(`the chain API answered with ${response.status}: ${text.slice(0, 500)}`);
   return JSON.parse(text) as T;
 }
 
-async function waitFor<T>(what: string, look: () => Promise<T | null>): Promise<T> {
-  const begunAtMs = performance.now();
+async function waitFor<T>(what: string, read: () => Promise<T | null>): Promise<T> {
+  const startedAtMs = performance.now();
   for (;;) {
-    const found = await look();
+    const found = await read();
     if (found !== null) return found;
-    if (performance.now() - begunAtMs > FINAL_MAX_MS) throw new Error(`${what} after ${FINAL_MAX_MS / 1000} s`);
+    if (performance.now() - startedAtMs > FINAL_MAX_MS) throw new Error(`${what} after ${FINAL_MAX_MS / 1000} s`);
     await delay(POLL_MS);
   }
 }
 
 type Environment = Record<string, string | undefined>;
 
-/**
- * Settings that the stack gives to services whatever the environment says. These values replace its own, so that all
- * others can be checked before a stack exists.
- */
-const STAND_INS: Record<string, string> = {
+/** Values for the settings that the stack decides itself, so that all others can be checked before a stack exists. */
+const PLACEHOLDERS: Record<string, string> = {
   KAFKA_BROKERS: '127.0.0.1:1',
   SCHEMA_REGISTRY_URL: 'http://127.0.0.1:1',
   REDIS_URL: 'redis://127.0.0.1:1',
@@ -314,51 +287,44 @@ const STAND_INS: Record<string, string> = {
   ADMIN_PORT: '1',
 };
 
-const isDecidedByStack = (name: string) => isStoreSetting(name) || Object.hasOwn(STAND_INS, name);
+const isDecidedByStack = (name: string) => isStoreSetting(name) || Object.hasOwn(PLACEHOLDERS, name);
 
-/**
- * The settings of every service. They are imported by path, as processes are started by path, because infra may not
- * import services.
- */
-async function schemasOf(places: StackPaths): Promise<z.ZodObject[]> {
-  const modules = SERVICES.map(({ name }) => import(join(places.checkout, 'services', name, 'src', 'config.ts')));
+/** Imported by path, because infra may not import services. */
+async function schemasOf(paths: StackPaths): Promise<z.ZodObject[]> {
+  const modules = SERVICES.map(({ name }) => import(join(paths.checkout, 'services', name, 'src', 'config.ts')));
   return (await Promise.all(modules)).map(({ configSchema }) => configSchema);
 }
 
-/** Names the settings that are set but ignored, because the stack has its own; null when there are none. */
-export async function leftOutSentence(places: StackPaths, environment: Environment): Promise<string | null> {
-  const known = new Set((await schemasOf(places)).flatMap(({ shape }) => Object.keys(shape)));
-  const isLeftOut = (name: string) => known.has(name) && isDecidedByStack(name) && environment[name] !== '';
-  const names = Object.keys(environment).filter(isLeftOut);
+/** Names the environment variables that the stack ignores; null when there are none. */
+export async function ignoredSettingsSentence(paths: StackPaths, environment: Environment): Promise<string | null> {
+  const known = new Set((await schemasOf(paths)).flatMap(({ shape }) => Object.keys(shape)));
+  const isIgnored = (name: string) => known.has(name) && isDecidedByStack(name) && environment[name] !== '';
+  const names = Object.keys(environment).filter(isIgnored);
   if (names.length === 0) return null;
   const ports = names.some((name) => name.endsWith('_PORT')) ? ' (ports: PLAYLINE_<NAME>_PORT)' : '';
-  return `left out, since the stack decides them itself: ${names.sort().join(', ')}${ports}`;
+  return `ignored, because the stack sets them itself: ${names.sort().join(', ')}${ports}`;
 }
 
-/**
- * Checks the whole environment before anything is started: ports, names of topics, settings of every service.
- * @returns one line for each mistake, without the value, because it may be a secret; empty when all is right
- */
-export async function configMistakes(places: StackPaths, environment: Environment): Promise<string[]> {
+/** Checks ports, topic names and settings of every service. @returns a line per mistake, without the value: it may be secret */
+export async function configMistakes(paths: StackPaths, environment: Environment): Promise<string[]> {
   const passedOn = Object.entries(environment).filter(([name]) => !isDecidedByStack(name));
-  const judged = { ...Object.fromEntries(passedOn), ...STAND_INS };
+  const checked = { ...Object.fromEntries(passedOn), ...PLACEHOLDERS };
   const mistakes = portNamesFor({ chain: true }, SERVICES).flatMap((name) =>
     mistakesOf(() => givenPort(name, environment)),
   );
-  for (const schema of await schemasOf(places))
-    for (const each of mistakesOf(() => parseConfig(schema, judged))) mistakes.push(each);
-  for (const each of mistakesOf(() => assertSameTopics(places, environment))) mistakes.push(each);
+  for (const schema of await schemasOf(paths))
+    for (const each of mistakesOf(() => parseConfig(schema, checked))) mistakes.push(each);
+  for (const each of mistakesOf(() => assertSameTopics(paths, environment))) mistakes.push(each);
   return [...new Set(mistakes)];
 }
 
-function mistakesOf(judge: () => unknown): string[] {
+function mistakesOf(check: () => unknown): string[] {
   try {
-    judge();
+    check();
     return [];
   } catch (error) {
     const { message } = error as Error;
     if (!(error instanceof ConfigError)) return [message];
-    // Its first line only announces the others.
     return message
       .split('\n')
       .slice(1)

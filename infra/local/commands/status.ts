@@ -4,13 +4,10 @@ import { EXIT } from '../command-table.mjs';
 import type { StackPaths } from '../paths.ts';
 import { readStatus, toLines, toVerdict } from '../status.ts';
 
-/**
- * `npm run status`: asks every process now. Ends with 1 when one does not serve or the supervisor is gone, and with 3
- * when no stack runs.
- */
-export async function status(places: StackPaths, args: readonly string[]): Promise<number> {
-  const statuses = await readStatus(places);
-  const orphans = findOrphans(places).map(({ name }) => name);
+/** Returns 1 when a process does not serve or the supervisor is dead, 3 when no stack runs. */
+export async function status(paths: StackPaths, args: readonly string[]): Promise<number> {
+  const statuses = await readStatus(paths);
+  const orphans = findOrphans(paths).map(({ name }) => name);
   const { isWell, sentence } = toVerdict(statuses, orphans);
   const lines = statuses === null ? [sentence] : [...toLines(statuses), '', sentence];
   if (statuses !== null) lines.unshift(`Playline ${VERSION}`, '');

@@ -7,7 +7,6 @@ import { provideStores } from '../provide.ts';
 import { createProgress } from '../report.ts';
 import { runHere, toolOf } from './run.ts';
 
-/** The parts of vitest's JSON report that are used here. */
 interface VitestReport {
   numPassedTests?: number;
   numFailedTests?: number;
@@ -19,10 +18,7 @@ export interface TestSummary {
   failed: number;
 }
 
-/**
- * Counts the results of a run. Each failed check before the tests counts as one failure. So does a file that failed as
- * a whole, because its tests never ran, and a run without any test.
- */
+/** Failed checks, files whose tests never ran, and a run without any test count as failures. */
 export function summarise(report: VitestReport | null, failedChecks: number): TestSummary {
   const passed = report?.numPassedTests ?? 0;
   const failedTests = report?.numFailedTests ?? 0;
@@ -33,37 +29,37 @@ export function summarise(report: VitestReport | null, failedChecks: number): Te
   return { passed, failed: failedTests + brokenFiles + failedChecks + noTest };
 }
 
-/** `npm test [filters]`: set-up, format and lint, types, then the tests against real stores, without the long ones. */
-export const test = (places: StackPaths, filters: readonly string[]) => runTests(places, filters, {});
+/** Set-up, format and lint, types, then the tests with real stores, without the long ones. */
+export const test = (paths: StackPaths, filters: readonly string[]) => runTests(paths, filters, {});
 
-/** `npm run test:all [filters]`: the same with every long test. */
-export const testAll = (places: StackPaths, filters: readonly string[]) =>
-  runTests(places, filters, { PLAYLINE_TEST_ALL: '1' });
+/** The same with the long tests. */
+export const testAll = (paths: StackPaths, filters: readonly string[]) =>
+  runTests(paths, filters, { PLAYLINE_TEST_ALL: '1' });
 
-async function runTests(places: StackPaths, filters: readonly string[], env: Record<string, string>): Promise<number> {
-  const folder = join(places.state, 'test');
+async function runTests(paths: StackPaths, filters: readonly string[], env: Record<string, string>): Promise<number> {
+  const folder = join(paths.state, 'test');
   mkdirSync(folder, { recursive: true });
   const reportFile = join(folder, 'results.json');
   const summaryFile = join(folder, 'summary.json');
   for (const file of [reportFile, summaryFile]) rmSync(file, { force: true });
 
-  const say = createProgress((line) => console.log(line));
-  if (process.env.PLAYLINE_TEST_STORES === undefined) await provideStores(places, say);
-  await installMissingParts(places, say, findMissingTestParts);
+  const report = createProgress((line) => console.log(line));
+  if (process.env.PLAYLINE_TEST_STORES === undefined) await provideStores(paths, report);
+  await installMissingParts(paths, report, findMissingTestParts);
   const checks = [
     { name: 'format and lint', tool: 'biome', args: ['ci', '.'] },
-    // What an earlier run has checked is not checked again: 31 -> 4 CPU-seconds.
+    // Incremental: 31 -> 4 CPU-seconds.
     { name: 'types', tool: 'tsc', args: ['-p', '.', '--incremental', '--tsBuildInfoFile', join(folder, 'types.json')] },
   ];
   let failedChecks = 0;
   for (const { name, tool, args } of checks) {
     console.log(`\n${name}: ${tool} ${args.join(' ')}`);
-    if ((await runHere(places, toolOf(places, tool), { args })) !== 0) failedChecks += 1;
+    if ((await runHere(paths, toolOf(paths, tool), { args })) !== 0) failedChecks += 1;
   }
   const vitest = ['run', '--reporter=default', '--reporter=json', `--outputFile.json=${reportFile}`, ...filters];
-  const code = await runHere(places, toolOf(places, 'vitest'), { args: vitest, env });
+  const code = await runHere(paths, toolOf(paths, 'vitest'), { args: vitest, env });
   const summary = summarise(readJsonFile(reportFile) as VitestReport | null, failedChecks);
-  // Vitest also fails a run for faults outside any test; such a run has failed even if every test passed.
+  // Vitest also fails a run for errors outside of tests.
   if (code !== 0 && summary.failed === 0) summary.failed = 1;
   writePrivateFile(summaryFile, `${JSON.stringify(summary)}\n`);
   if (failedChecks > 0) console.error('format, lint or types failed; see above');

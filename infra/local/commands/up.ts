@@ -11,59 +11,59 @@ import { readStatus, toVerdict, type Verdict } from '../status.ts';
 import { endStack, findSupervisor } from '../supervisor.ts';
 import { alreadyRunning, firstLinkOf, hasValidSettings, reportLink, supervise } from './start.ts';
 
-/** What the detached supervisor sends to the command that started it; one of the last two is its last. */
-type Message = { say: string } | { serving: true } | { ready: true; missing: readonly string[] } | { failed: string };
-type Outcome = Exclude<Message, { say: string } | { serving: true }>;
+type Outcome = { ready: true; missing: readonly string[] } | { failed: string };
+/** What the detached supervisor sends to the command that started it; the outcome is its last message. */
+type Message = { progress: string } | { serving: true } | Outcome;
 
-/** The detached supervisor. All its output goes to its log, and to `up` while that listens. */
-export async function superviseDetached(places: StackPaths, args: readonly string[]): Promise<number> {
-  const tell = (message: Message) => {
-    // `up` may have ended. A channel that closes meanwhile is no fault of the stack.
+/** The detached supervisor: writes to its log, and to `up` while connected. */
+export async function superviseDetached(paths: StackPaths, args: readonly string[]): Promise<number> {
+  const send = (message: Message) => {
+    // `up` may have ended; a channel that closes during the call is no fault of the stack.
     if (process.connected) process.send?.(message, undefined, undefined, () => {});
   };
   const log = (line: string) => console.log(`${new Date().toISOString()} ${line}`);
   try {
-    const say = (line: string) => {
+    const report = (line: string) => {
       log(line);
-      tell({ say: line });
+      send({ progress: line });
     };
-    const onServing = () => tell({ serving: true });
-    const onReady = ({ missing }: Stack) => tell({ ready: true, missing });
-    const didRun = await supervise(places, { report: say, args, onServing, onReady });
-    if (!didRun) tell({ failed: alreadyRunning(places) });
+    const onServing = () => send({ serving: true });
+    const onReady = ({ missing }: Stack) => send({ ready: true, missing });
+    const didRun = await supervise(paths, { report, args, onServing, onReady });
+    if (!didRun) send({ failed: alreadyRunning(paths) });
     return didRun ? 0 : 1;
   } catch (error) {
     log(String(error));
-    tell({ failed: (error as Error).message });
+    send({ failed: (error as Error).message });
     return 1;
   } finally {
     if (process.connected) process.disconnect();
   }
 }
 
-/** `npm run up`: starts the supervisor as a separate process, and returns when a test event has come through. */
-export async function up(places: StackPaths, args: readonly string[] = []): Promise<number> {
-  if (findSupervisor(places) !== null) {
-    console.log(alreadyRunning(places));
-    return reportVerdict(await readVerdict(places));
+/** Starts the supervisor as a separate process; returns after the test event. */
+export async function up(paths: StackPaths, args: readonly string[] = []): Promise<number> {
+  if (findSupervisor(paths) !== null) {
+    console.log(alreadyRunning(paths));
+    return reportVerdict(await readVerdict(paths));
   }
-  if (!(await hasValidSettings(places))) return EXIT.usage;
-  const logFile = logFileOf(places, 'supervisor');
+  if (!(await hasValidSettings(paths))) return EXIT.usage;
+  const logFile = logFileOf(paths, 'supervisor');
   const log = openLog(logFile);
   const child = spawn(process.execPath, [join(import.meta.dirname, '..', 'main.ts'), 'supervise', ...args], {
-    cwd: places.checkout,
+    cwd: paths.checkout,
     detached: true,
     stdio: ['ignore', log, log, 'ipc'],
   });
   closeSync(log);
-  const interrupt = () => void endStack(places).then(() => process.exit(130));
+  const interrupt = () => void endStack(paths).then(() => process.exit(130));
   process.once('SIGINT', interrupt).once('SIGTERM', interrupt);
   let link: Promise<string | null> = Promise.resolve(null);
   const outcome = await followStart(child, {
     report: createProgress((line) => console.log(line)),
-    // Made by a process that takes a second, so it is made while the test event is on its way.
+    // A process of a second, so it runs during the test event.
     onServing: () => {
-      link = firstLinkOf(places, readStackFile(places));
+      link = firstLinkOf(paths, readStackFile(paths));
     },
     logFile,
   });
@@ -73,9 +73,9 @@ export async function up(places: StackPaths, args: readonly string[] = []): Prom
   }
   child.disconnect();
   child.unref();
-  const file = readStackFile(places);
-  if (file !== null) console.log(`${stackReport(places, file)}\n  npm run down drains and stops all of it.\n`);
-  const [madeLink, verdict] = await Promise.all([link, readVerdict(places)]);
+  const file = readStackFile(paths);
+  if (file !== null) console.log(`${stackReport(paths, file)}\n  npm run down stops everything.\n`);
+  const [madeLink, verdict] = await Promise.all([link, readVerdict(paths)]);
   reportLink(madeLink);
   for (const sentence of outcome.missing) console.log(sentence);
   return reportVerdict(verdict);
@@ -84,15 +84,14 @@ export async function up(places: StackPaths, args: readonly string[] = []): Prom
 interface Follower {
   report: (line: string) => void;
   onServing: () => void;
-  /** Named when the supervisor ends without a word. */
   logFile: string;
 }
 
 /** Resolves to the supervisor's last message. */
-function followStart(child: ChildProcess, { report: say, onServing, logFile }: Follower): Promise<Outcome> {
+function followStart(child: ChildProcess, { report, onServing, logFile }: Follower): Promise<Outcome> {
   return new Promise((done) => {
     child.on('message', (message: Message) => {
-      if ('say' in message) say(message.say);
+      if ('progress' in message) report(message.progress);
       else if ('serving' in message) onServing();
       else done(message);
     });
@@ -100,11 +99,10 @@ function followStart(child: ChildProcess, { report: say, onServing, logFile }: F
   });
 }
 
-/** The verdict that `doctor` and `status` also print. */
-const readVerdict = async (places: StackPaths): Promise<Verdict> =>
-  toVerdict(await readStatus(places, { readsLag: false }));
+const readVerdict = async (paths: StackPaths): Promise<Verdict> =>
+  toVerdict(await readStatus(paths, { readsLag: false }));
 
-/** @returns the exit code that belongs to the verdict */
+/** @returns the exit code */
 function reportVerdict({ isWell, sentence, hint }: Verdict): number {
   console.log(sentence + hint);
   return isWell ? EXIT.ok : EXIT.failed;

@@ -3,28 +3,28 @@ import { type AnswerSpec, type ExampleAnswer, errorPath, type HeaderSpec } from 
 
 const TRACE: HeaderSpec = {
   name: 'x-trace-id',
-  description: 'Trace id of the request: that of a valid `traceparent`, else a new one. Tell it to the operator.',
+  description:
+    'Trace id of the request: that of a valid `traceparent`, else a new one. Include it in reports to the operator.',
   schema: { type: 'string', pattern: '^[0-9a-f]{32}$' },
 };
 
-/** The header of answers that ask the caller to wait. */
+/** Of answers to requests that must wait. */
 export const RETRY_AFTER: HeaderSpec = {
   name: 'Retry-After',
   description: 'Whole seconds until the same request may be sent again.',
   schema: { type: 'integer', minimum: 1 },
 };
 
-/** What an answer may have besides its status and description. */
 export type AnswerOptions = Partial<Pick<AnswerSpec, 'schema' | 'narrowed' | 'codes' | 'headers'>>;
 
-/** Creates an answer. Like every answer it carries its trace id. */
+/** Every answer carries its trace id. */
 export function createAnswer(status: number, description: string, rest: AnswerOptions = {}): AnswerSpec {
   const { schema = null, narrowed = null, codes = [], headers = [] } = rest;
   return { status, description, schema, narrowed, codes, headers: [TRACE, ...headers] };
 }
 
 /**
- * Creates the header fields of the IETF draft "RateLimit header fields for HTTP".
+ * The header fields of the IETF draft "RateLimit header fields for HTTP".
  * @param units what is counted, in the plural
  * @param cost a sentence about the cost of a request
  */
@@ -37,13 +37,12 @@ export function createRateLimitHeaders(units: string, cost: string): HeaderSpec[
     },
     {
       name: 'RateLimit',
-      description: `What is left of it: \`r\` ${units}; all of them again in \`t\` seconds.`,
+      description: `The remaining \`r\` ${units}; the whole limit is available again in \`t\` seconds.`,
       schema: { type: 'string', pattern: ';r=\\d+' },
     },
   ];
 }
 
-/** The answers with further header fields, which all of them have. */
 export const withHeaders = (answers: readonly AnswerSpec[], headers: readonly HeaderSpec[]): AnswerSpec[] =>
   answers.map((spec) => ({ ...spec, headers: [...spec.headers, ...headers] }));
 
@@ -52,18 +51,16 @@ export const EXAMPLE_TRACE_ID = '4bf92f3577b34da6a3ce929d0e0e4736';
 
 export const JSON_TYPE = { 'content-type': 'application/json' };
 
-/** Formats a body as a reader would type it. */
 export const toText = (body: unknown): string => JSON.stringify(body, null, 2);
 
-/** What an envelope contains besides its code. */
 export interface EnvelopeOptions {
-  /** Without it the catalogue's message is used. */
+  /** By default the message of the catalogue. */
   message?: string;
   details?: Record<string, unknown> | null;
   headers?: Readonly<Record<string, string>>;
 }
 
-/** The answer with an envelope. */
+/** An error answer. */
 export function envelope(
   { publicUrl }: { readonly publicUrl: string },
   code: ErrorCode,
@@ -83,7 +80,6 @@ export function envelope(
   };
 }
 
-/** An answer that is no error. */
 export function success(
   status: number,
   body: ExampleAnswer['body'],

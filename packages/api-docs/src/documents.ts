@@ -14,7 +14,6 @@ import { describeValues, placeholdersIn } from './values.ts';
 
 /** One file of the documentation, as its path serves it. */
 export interface Document {
-  /** Content type. */
   readonly type: string;
   readonly text: string;
 }
@@ -25,7 +24,7 @@ const PLAIN = 'text/plain; charset=utf-8';
 const STYLE = 'text/css; charset=utf-8';
 const SCRIPT = 'text/javascript; charset=utf-8';
 
-/** Files that pages load, by name below `/docs`, with their content types. */
+/** Files that pages load, by name below `/docs`. */
 const ASSET_TYPES: Readonly<Record<string, string>> = {
   'style.css': STYLE,
   'frame.css': STYLE,
@@ -44,7 +43,7 @@ const ASSETS = Object.entries(ASSET_TYPES).map(([name, type]): [string, Document
   { type, text: readFileSync(new URL(`./assets/${name}`, import.meta.url), 'utf8') },
 ]);
 
-/** Every document by its path, all made of one source. Pure. */
+/** Every document of a source, by its path. */
 export function createDocuments(source: DocsSource): ReadonlyMap<string, Document> {
   const pages = [
     ['/docs', createFirstPage(source)] as const,
@@ -66,10 +65,7 @@ export function createDocuments(source: DocsSource): ReadonlyMap<string, Documen
   ]);
 }
 
-/**
- * Creates the page for paths below `/docs` that are none of the documents.
- * @returns a function from the path of a request, without its query, to the page
- */
+/** Creates the 404 pages for paths below `/docs` (without a query). */
 export function createUnknownDocument(source: DocsSource): (path: string) => Document {
   const known = [...createDocuments(source).keys()].filter((path) => !path.includes('.'));
   return (path) => ({ type: HTML, text: createUnknownPage(source, path, known) });
@@ -78,11 +74,10 @@ export function createUnknownDocument(source: DocsSource): (path: string) => Doc
 const PATH = '/docs';
 const TOP = relativeRoot(PATH);
 
-/** The first page: what the product is, a first request, and where to read on. */
 function createFirstPage(source: DocsSource): string {
-  const { operations, publicUrl, firstPage: first, articles } = source;
+  const { operations, publicUrl, firstPage, articles } = source;
   const [tried] = operations;
-  const content = html`<p class="lead">${first.lead}</p>
+  const content = html`<p class="lead">${firstPage.lead}</p>
 ${tried === undefined ? '' : toFirstRequest(tried, source)}
 <h2>What comes next</h2>
 <dl class="rows">
@@ -92,7 +87,7 @@ ${articles.map((article) => html`<div><dt><a href="${TOP}${articlePath(article).
 <div><dt><a href="${TOP}llms.txt">llms.txt</a></dt><dd>The whole interface in one text, for language models.</dd></div>
 </dl>
 <p>Base address: <code>${publicUrl}</code></p>`;
-  return toPage(source, { title: first.title, path: PATH, content, forms: true });
+  return toPage(source, { title: firstPage.title, path: PATH, content, forms: true });
 }
 
 function toFirstRequest(tried: Operation, source: DocsSource): HtmlValue {
@@ -108,20 +103,14 @@ ${toExamplePair(example, { source, top: TOP })}
 </details>`;
 }
 
-/**
- * Upper case, without what people tend to add, so that `/docs/errors/validation-error.html` finds the page it means.
- */
+/** Makes `/docs/errors/validation-error.html` match the page of `VALIDATION_ERROR`. */
 const toPlain = (path: string): string =>
   (path.split('/').findLast((part) => part !== '') ?? '')
     .replace(/\.html?$/i, '')
     .replaceAll('-', '_')
     .toUpperCase();
 
-/**
- * The page for a path below `/docs` that does not exist. It names pages that may have been meant. It repeats nothing of
- * the path, since that may contain somebody's key.
- * @param path of the request, without its query; links of the page are relative to it
- */
+/** The 404 page. It suggests similar pages and repeats nothing of the path, which may contain a key. */
 function createUnknownPage(source: DocsSource, path: string, known: readonly string[]): string {
   const top = relativeRoot(path);
   const meant = known.filter((one) => toPlain(one) === toPlain(path));
@@ -141,17 +130,14 @@ ${guess}
 
 const SCHEMA = 'https://schema.getpostman.com/json/collection/v2.1.0/collection.json';
 
-/**
- * Creates a collection for Postman, Bruno and others that can import it: a folder for each operation, a request for
- * each example.
- */
+/** A collection for Postman and Bruno: a folder for each operation, a request for each example. */
 function toCollection(source: DocsSource): Record<string, unknown> {
   const { title, publicUrl, operations, otherExamples: nowhere } = source;
   const variable = (key: string, value: string) => ({ key, value, type: 'string' });
   return {
     info: {
       name: title,
-      description: `${toKeyWords(source)}Errors are explained at ${publicUrl}/docs.`,
+      description: `${describeKeys(source)}Errors are explained at ${publicUrl}/docs.`,
       schema: SCHEMA,
     },
     variable: [
@@ -171,14 +157,13 @@ function toCollection(source: DocsSource): Record<string, unknown> {
 
 const COUNTS = ['', ' ', ' two ', ' three ', ' four '];
 
-/** The first thing that a reader must do: set the keys. */
-function toKeyWords({ keys }: DocsSource): string {
+function describeKeys({ keys }: DocsSource): string {
   if (keys.length === 0) return '';
   const count = COUNTS[keys.length] ?? ' ';
   return `Set the${count}key${keys.length === 1 ? '' : 's'} in the variables of the collection. `;
 }
 
-/** False for examples of situations that a reader cannot bring about, such as a service that has lost its stores. */
+/** False for examples that need an unusual state of the service. */
 const isUsual = ({ situation }: Example): boolean => situation === undefined;
 
 function toItem({ title, request, answer }: Example) {
@@ -194,7 +179,6 @@ function toItem({ title, request, answer }: Example) {
   return { name: title, request: sent, response: [response] };
 }
 
-/** Placeholders need no change: they are already spelled as variables of this format. */
 function toRequest({ method, target, headers, body }: ExampleRequest) {
   const [path = '', query] = target.split('?');
   return {
@@ -215,7 +199,7 @@ function toRequest({ method, target, headers, body }: ExampleRequest) {
 const toHeaders = (headers: Readonly<Record<string, string>>) =>
   Object.entries(headers).map(([key, value]) => ({ key, value }));
 
-/** The whole interface as one text for language models: https://llmstxt.org. */
+/** The whole interface as text for language models: https://llmstxt.org. */
 function toLlmsText(source: DocsSource): string {
   const { publicUrl, title, about, notes, operations, partCodes, otherExamples: nowhere, articles } = source;
   const sections = [
@@ -245,7 +229,7 @@ function toSection(operation: Operation, publicUrl: string): string {
     `## ${summary}: ${method} ${path}`,
     ...description,
     ...(parameters.length === 0 ? [] : [parameters.join('\n')]),
-    answers.map(({ status, codes, description: words }) => `- ${[status, ...codes].join(' ')}: ${words}`).join('\n'),
+    answers.map(({ status, codes, description }) => `- ${[status, ...codes].join(' ')}: ${description}`).join('\n'),
     ...examples.map((example) => toExample(example, publicUrl)),
   ].join('\n\n');
 }
@@ -263,29 +247,25 @@ function toExample(example: Operation['examples'][number], publicUrl: string): s
 
 function toErrors(source: DocsSource): string {
   const lines = errorCodesOf(source).map((code) => {
-    const { cause, fix: mend } = source.errors[code] ?? ERRORS[code];
-    return `- [${code}](${source.publicUrl}${errorPath(code)}) (${ERRORS[code].status}): ${cause} ${mend}`;
+    const { cause, fix } = source.errors[code] ?? ERRORS[code];
+    return `- [${code}](${source.publicUrl}${errorPath(code)}) (${ERRORS[code].status}): ${cause} ${fix}`;
   });
   return `## Error codes\n\n${lines.join('\n')}`;
 }
 
 function toPartCodes(partCodes: PartCodes, publicUrl: string): string {
   const lines = Object.entries(partCodes.entries).map(
-    ([code, { cause, fix: mend }]) => `- [${code}](${publicUrl}${partCodePath(partCodes, code)}): ${cause} ${mend}`,
+    ([code, { cause, fix }]) => `- [${code}](${publicUrl}${partCodePath(partCodes, code)}): ${cause} ${fix}`,
   );
   return `## ${partCodes.texts.textHeading}\n\n${lines.join('\n')}`;
 }
 
-/** Long enough for a reader who goes back and forth, short enough that an upgrade is soon seen. */
 const CACHE_MAX_AGE_S = 300;
 
-/** How old the times in examples may get. Making all documents takes ten milliseconds, too long for every request. */
+/** Making all documents takes ten milliseconds, too long for each request. */
 const EXAMPLE_AGE_MAX_MS = 60 * 60 * 1000;
 
-/**
- * Pages run only scripts of their own and connect only to the service that serves them. A form whose script did not
- * load must send nothing, since it would put the key into the address.
- */
+/** Forms have no action: without its script a form would put the key into the address. */
 const POLICY = "default-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; object-src 'none'";
 
 const SAFETY = [
@@ -294,17 +274,16 @@ const SAFETY = [
   ...['referrer-policy', 'no-referrer'],
 ];
 const HEADERS = ['cache-control', `max-age=${CACHE_MAX_AGE_S}`, ...SAFETY];
-/** Not cached: a page that is missing today may exist after an upgrade. */
+/** A page that is missing today may exist after an upgrade. */
 const UNKNOWN_HEADERS = ['cache-control', 'no-store', ...SAFETY];
 
-/** The part of an exchange of `@playline/http` that these routes need. `headers` holds names and values in turn. */
+/** The part of an exchange of `@playline/http` that these routes need; `headers` holds names and values in turn. */
 export interface DocsExchange {
   readonly request: { readonly url?: string };
   answerText(status: number, document: Document, headers: readonly string[]): void;
   answerEmpty(status: number, headers: readonly string[]): void;
 }
 
-/** A route of `@playline/http`. */
 export interface DocsRoute {
   readonly method: 'GET';
   readonly path: string;
@@ -313,18 +292,16 @@ export interface DocsRoute {
   handle(exchange: DocsExchange): void;
 }
 
-/**
- * Both in milliseconds: the clock that measures the age of the documents, and the time of day that their examples show.
- */
+/** Milliseconds: a monotonic clock for the age of the documents, and the time of day for the examples. */
 export interface DocsClocks {
   monotonicMs: () => number;
   wallClockMs: () => number;
 }
 
 /**
- * Creates one route for each document of an interface. They are public and need no key. The documents are made anew
- * each hour. The last route answers every other path below `/docs`.
- * @param createSource creates the source with examples of that time, in epoch milliseconds
+ * Creates a public route for each document, and one for every other path below `/docs`. The documents are created again
+ * each hour.
+ * @param createSource takes epoch milliseconds, the time that examples show
  */
 export function createDocsRoutes(
   createSource: (nowMs: number) => DocsSource,
@@ -349,11 +326,9 @@ export function createDocsRoutes(
       handle: (exchange) => exchange.answerText(200, current().get(path) ?? first, HEADERS),
     }),
   );
-  // The page for unknown paths shows no example, so it needs no time.
   return [...known, createUnknownRoute(createSource(0))];
 }
 
-/** Only people follow a broken link below `/docs`, so the answer is a page. */
 function createUnknownRoute(source: DocsSource): DocsRoute {
   const known = new Set(createDocuments(source).keys());
   const toUnknown = createUnknownDocument(source);

@@ -5,10 +5,7 @@ import { CURSOR_PLACEHOLDERS, nameIn, placeholderOf, placeholdersIn } from './va
 /** Names of form fields that are not parameters. */
 const RESERVED_NAMES = ['key', 'body'];
 
-/**
- * Finds where a source contradicts itself, one line for each fault. Types cannot prevent these, and the documents would
- * be wrong.
- */
+/** Finds contradictions in a source, one line each. */
 export function findFaults(source: DocsSource): string[] {
   return [
     ...source.operations.flatMap((operation) => faultsOf(operation, source)),
@@ -24,7 +21,7 @@ function faultsOf(operation: Operation, source: DocsSource): string[] {
     ...faultsOfKeys(operation, source),
     ...faultsOfAnswers(operation, source),
   ];
-  return faults.map((words) => `${operation.id}: ${words}`);
+  return faults.map((fault) => `${operation.id}: ${fault}`);
 }
 
 function faultsOfParameters({ path, parameters }: Operation): string[] {
@@ -86,7 +83,6 @@ function faultsOfNames(source: DocsSource): string[] {
   ];
 }
 
-/** An article must not have the address of another page. */
 function faultsOfArticles({ articles, partCodes }: DocsSource): string[] {
   const names = articles.map(({ name }) => name);
   const taken = ['reference', 'errors', ...(partCodes === null ? [] : [partCodes.folder])];

@@ -1,37 +1,34 @@
 import type { ErrorCode } from '@playline/errors';
 import type { z } from 'zod';
 
-/** One operation as data. Every page and document is made from it. */
+/** One operation as data, from which every page and document is made. */
 export interface Operation {
   readonly id: string;
   readonly method: 'GET' | 'POST' | 'PUT' | 'DELETE';
   /** As OpenAPI writes it: `/v1/shelves/{shelf}`. */
   readonly path: string;
   readonly summary: string;
-  /** Paragraphs of plain text. */
   readonly description: readonly string[];
-  /** In the order in which the form shows them. */
+  /** In the order of the form. */
   readonly keys: readonly KeyUse[];
-  /** What the form asks before it sends; null when the request destroys nothing. */
+  /** Shown by the form before it sends; null when the request destroys nothing. */
   readonly confirmation: Confirmation | null;
   readonly parameters: readonly Parameter[];
   readonly body: BodySpec | null;
-  /** Null when the answer is not one page of several. */
+  /** Null when the answer is not a page of a list. */
   readonly paging: Paging | null;
-  /** In rising order of status. */
+  /** In ascending order of status. */
   readonly answers: readonly AnswerSpec[];
-  /** The first one is what a reader tries first. */
+  /** Forms start with the first one. */
   readonly examples: readonly Example[];
 }
 
-/** A key that an operation accepts. One that is not required may be left out. */
 export interface KeyUse {
-  /** A kind that the source describes. */
+  /** A `KeySpec.kind`. */
   readonly kind: string;
   readonly required: boolean;
 }
 
-/** A question, what happens after a yes, and the word on the button for yes. */
 export interface Confirmation {
   readonly prompt: string;
   readonly consequence: string;
@@ -45,8 +42,8 @@ export interface Parameter {
   readonly required: boolean;
   readonly description: string;
   /**
-   * Schema of the value as JSON: an integer where the address has digits. If it refuses a value of an example, that
-   * value is not shown as an example of the parameter. So put rules into the schema and not into its `meta`.
+   * Schema of the value as JSON (an integer for digits). Examples that it does not accept are not shown, so put rules
+   * into the schema and not into its `meta`.
    */
   readonly schema: z.ZodType;
 }
@@ -54,28 +51,25 @@ export interface Parameter {
 export interface BodySpec {
   readonly description: string;
   readonly schema: z.ZodType;
-  /** Null when the same body may be sent twice as it is. */
+  /** Null when the same body may be sent twice. */
   readonly fresh: FreshMembers | null;
 }
 
-/** Members of a body that a form fills anew before each request, unless the reader typed them. */
+/** Members of a body that a form fills before each request, unless the reader typed them. */
 export interface FreshMembers {
   /** Names of members with a UUID. */
   readonly ids: readonly string[];
   /** Names of members with the time of sending. */
   readonly times: readonly string[];
-  /** The sentence that tells the reader about it. */
+  /** Shown to the reader. */
   readonly hint: string;
 }
 
-/**
- * Answers are pages of one list. Each names the pages beside it by cursors, which the next request sends back
- * unchanged.
- */
+/** A list read page by page: each answer has cursors, which the next request sends back. */
 export interface Paging {
   /** Name of the query parameter that takes a cursor. */
   readonly parameter: string;
-  /** Path of members from the body of an answer to the cursor. */
+  /** Path of the cursor in the body of an answer. */
   readonly next: readonly string[];
   readonly previous: readonly string[];
 }
@@ -83,11 +77,11 @@ export interface Paging {
 export interface AnswerSpec {
   readonly status: number;
   readonly description: string;
-  /** Schema of the body when it is not an envelope; null when there is no body. */
+  /** Schema of a body that is no envelope; null when there is no body. */
   readonly schema: z.ZodType | null;
-  /** What more is true of that body with this status than its schema says. */
+  /** Additional constraints of that body with this status. */
   readonly narrowed: JsonSchema | null;
-  /** Codes of envelopes with this status; empty when the body is no envelope. */
+  /** Codes of the envelope; empty when the body is none. */
   readonly codes: readonly ErrorCode[];
   readonly headers: readonly HeaderSpec[];
 }
@@ -102,12 +96,12 @@ export interface HeaderSpec {
   readonly schema: Readonly<Record<string, unknown>> & { readonly pattern?: string };
 }
 
-/** A request and the answer to it. A test of the service sends every one of them. */
+/** A request and its answer. A test of the service sends each example. */
 export interface Example {
   /** Unique among all examples; kebab case. */
   readonly name: string;
   readonly title: string;
-  /** Set when the example shows the service in an unusual state. The tests of the service know it by this name. */
+  /** Names an unusual state of the service, which the tests of the service bring about. */
   readonly situation?: string;
   readonly request: ExampleRequest;
   readonly answer: ExampleAnswer;
@@ -115,9 +109,9 @@ export interface Example {
 
 export interface ExampleRequest {
   readonly method: Operation['method'];
-  /** With its query, percent-encoded. A value of the query may be one of `CURSOR_OF`. */
+  /** With its query, percent-encoded. A value may be one of `CURSOR_PLACEHOLDERS`. */
   readonly target: string;
-  /** A value may be `placeholderOf` a kind of key: each document replaces it by its own placeholder. */
+  /** A value may be the `placeholderOf` a kind of key. */
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string | null;
 }
@@ -126,9 +120,7 @@ export interface ExampleAnswer {
   readonly status: number;
   /** Only headers that are worth showing. */
   readonly headers: Readonly<Record<string, string>>;
-  /** Null when the answer has none. */
   readonly body: Readonly<Record<string, unknown>> | null;
 }
 
-/** Path of the page that explains a code of the envelope. */
 export const errorPath = (code: ErrorCode): string => `/docs/errors/${code}`;

@@ -5,26 +5,23 @@ import type { DocsSource } from './source.ts';
 
 const REF = '#/components/schemas/';
 
-/**
- * Schemas of requests allow unknown members, since the service ignores them. Schemas of answers do not: an answer has
- * only what is described.
- */
+/** Request schemas allow unknown members, which the service ignores; answer schemas do not. */
 export type Direction = 'input' | 'output';
 
-/** The schema of a part of an operation: a reference when it has a name, else written out. */
+/** The schema of a part of an operation: a reference when it has a name. */
 export function toSchema(schema: z.ZodType, io: Direction = 'input'): JsonSchema {
   const { $schema: _dialect, $defs: _named, ...own } = rewrite(z.toJSONSchema(schema, { io })) as JsonSchema;
   return own;
 }
 
-/** The schema of a parameter written out, also when it has a name. */
+/** The schema of a parameter, without references. */
 export function toWholeSchema(schema: z.ZodType): JsonSchema {
   const { $schema: _dialect, $defs, $ref, ...own } = z.toJSONSchema(schema, { io: 'input' }) as JsonSchema;
   const named = $ref === undefined ? {} : ($defs as Record<string, JsonSchema>)[String($ref).replace('#/$defs/', '')];
   return { ...named, ...own };
 }
 
-/** All named schemas of the operations, and the envelope's, by name. */
+/** All named schemas of the operations, and that of the envelope. */
 export function createComponentSchemas({ operations, refineSchemas }: DocsSource): Record<string, JsonSchema> {
   const requests = operations.flatMap(({ parameters, body }) => [...parameters, ...(body === null ? [] : [body])]);
   const answers = operations.flatMap((operation) => operation.answers.flatMap(({ schema }) => schema ?? []));
@@ -44,10 +41,7 @@ function generate(roots: readonly z.ZodType[], io: Direction): Record<string, Js
   return rewrite(Object.fromEntries(named.flatMap((schemas) => Object.entries(schemas)))) as Record<string, JsonSchema>;
 }
 
-/**
- * Makes references point to where OpenAPI keeps schemas, and drops the rule that names of members are strings: in JSON
- * they always are.
- */
+/** Adapts references to OpenAPI, and drops the rule that names of members are strings. */
 function rewrite(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(rewrite);
   if (typeof value !== 'object' || value === null) return value;

@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { describe, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { z } from 'zod';
 import { createLibrarySource } from './test/library.ts';
 import { describeValues, jsonValueOf, valuesIn } from './values.ts';
@@ -7,49 +7,43 @@ import { describeValues, jsonValueOf, valuesIn } from './values.ts';
 const [, listLoans] = createLibrarySource().operations;
 if (listLoans === undefined) throw new Error('the library lists loans');
 
-describe('the values of an example', () => {
-  it('are those that were written into its address, in path and query', () => {
-    // A part of a path that is empty or only dots cannot be a value: browsers drop it.
-    const inPath = fc.string({ unit: 'grapheme', minLength: 1 }).filter((text) => !/^\.{1,2}$/.test(text));
-    fc.assert(
-      fc.property(inPath, fc.string({ unit: 'grapheme' }), (shelf, kind) => {
-        const target = `/v1/shelves/${encodeURIComponent(shelf)}/loans?other=1&kind=${encodeURIComponent(kind)}`;
-        const example = { ...listLoans.examples[0]!, request: { ...listLoans.examples[0]!.request, target } };
-        expect([...valuesIn(listLoans, example)]).toEqual([
-          ['shelf', shelf],
-          ['kind', kind],
-        ]);
-      }),
-    );
-  });
+it('the values of an example are those that were written into its address, in path and query', () => {
+  // A part of a path that is empty or only dots cannot be a value: browsers drop it.
+  const inPath = fc.string({ unit: 'grapheme', minLength: 1 }).filter((text) => !/^\.{1,2}$/.test(text));
+  fc.assert(
+    fc.property(inPath, fc.string({ unit: 'grapheme' }), (shelf, kind) => {
+      const target = `/v1/shelves/${encodeURIComponent(shelf)}/loans?other=1&kind=${encodeURIComponent(kind)}`;
+      const example = { ...listLoans.examples[0]!, request: { ...listLoans.examples[0]!.request, target } };
+      expect([...valuesIn(listLoans, example)]).toEqual([
+        ['shelf', shelf],
+        ['kind', kind],
+      ]);
+    }),
+  );
 });
 
-describe('a value as JSON', () => {
-  it.each([
-    ['7', z.int().min(1), 7],
-    ['-1.5', z.number(), -1.5],
-    ['7', z.string(), '7'],
-    ['0', z.int().min(1), undefined],
-    ['7.5', z.int(), undefined],
-    ['', z.int(), undefined],
-    ['1e3', z.int(), undefined],
-    ['seven', z.int(), undefined],
-    ['{{nextCursor}}', z.string(), undefined],
-  ])('of "%s" is what the schema allows', (text, schema, value) => {
-    expect(jsonValueOf(text, schema)).toBe(value);
-  });
+it.each([
+  ['7', z.int().min(1), 7],
+  ['-1.5', z.number(), -1.5],
+  ['7', z.string(), '7'],
+  ['0', z.int().min(1), undefined],
+  ['7.5', z.int(), undefined],
+  ['', z.int(), undefined],
+  ['1e3', z.int(), undefined],
+  ['seven', z.int(), undefined],
+  ['{{nextCursor}}', z.string(), undefined],
+])('a value as JSON of "%s" is what the schema allows', (text, schema, value) => {
+  expect(jsonValueOf(text, schema)).toBe(value);
 });
 
-describe('the words of a schema', () => {
-  it.each([
-    [z.string().max(9), []],
-    [z.uuid(), ['uuid']],
-    [z.int().min(1), ['integer of at least 1']],
-    [z.int().max(9), ['integer of at most 9']],
-    [z.number(), ['number']],
-    [z.int().max(9).meta({ id: 'Digit' }).default(7), ['integer of at most 9', '7 when absent']],
-    [z.enum(['a', 'b']).default('a'), ['one of a, b', 'a when absent']],
-  ])('of case %# are those that a caller needs', (schema, words) => {
-    expect(describeValues(schema)).toEqual(words);
-  });
+it.each([
+  [z.string().max(9), []],
+  [z.uuid(), ['uuid']],
+  [z.int().min(1), ['integer of at least 1']],
+  [z.int().max(9), ['integer of at most 9']],
+  [z.number(), ['number']],
+  [z.int().max(9).meta({ id: 'Digit' }).default(7), ['integer of at most 9', '7 when absent']],
+  [z.enum(['a', 'b']).default('a'), ['one of a, b', 'a when absent']],
+])('the description of a schema of case %# are those that a caller needs', (schema, words) => {
+  expect(describeValues(schema)).toEqual(words);
 });

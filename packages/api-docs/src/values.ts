@@ -3,23 +3,22 @@ import type { Example, JsonSchema, Operation } from './operation.ts';
 import { toWholeSchema } from './schemas.ts';
 import type { DocsSource } from './source.ts';
 
-// What a reader fills in is written as collections write their variables, in camel case: `{{publishableKey}}`.
+// Placeholders are written as variables of collections, in camel case: `{{publishableKey}}`.
 
-/** Stands for the reader's own key of a kind. */
+/** The placeholder of a kind of key. */
 export const placeholderOf = (kind: string): string => `{{${kind}Key}}`;
 
-/** Stands for a cursor from the previous answer. */
+/** Placeholders of a cursor from the previous answer. */
 export const CURSOR_PLACEHOLDERS = { next: '{{nextCursor}}', previous: '{{previousCursor}}' } as const;
 
 const PLACEHOLDER = /\{\{(\w+)\}\}/g;
 
-/** True for a text that is one placeholder and nothing else. */
 export const isPlaceholder = (text: string): boolean => /^\{\{\w+\}\}$/.test(text);
 
-/** Splits a text at its placeholders: text, name of a placeholder, text, and so on. */
+/** Returns texts and names of placeholders in turn. */
 export const splitAtPlaceholders = (text: string): string[] => text.split(PLACEHOLDER);
 
-/** The shell variable for a placeholder: `$PUBLISHABLE_KEY`. */
+/** `$PUBLISHABLE_KEY` for `{{publishableKey}}`. */
 export const toShellVariable = (placeholder: string): string =>
   `$${placeholder
     .replaceAll(/[{}]/g, '')
@@ -38,7 +37,7 @@ export function placeholdersIn({ keys }: Pick<DocsSource, 'keys'>, examples: rea
   );
 }
 
-/** The values that an example's address gives to the parameters of its operation, as text. */
+/** The values of an operation's parameters in the address of an example, as text. */
 export function valuesIn({ path, parameters }: Operation, { request }: Example): ReadonlyMap<string, string> {
   const { pathname, searchParams } = new URL(request.target, 'http://any');
   const parts = pathname.split('/');
@@ -53,13 +52,10 @@ export function valuesIn({ path, parameters }: Operation, { request }: Example):
   return new Map([...inPath, ...inQuery]);
 }
 
-/** Name of the parameter that a part of a path stands for; null for a fixed part. */
+/** Name of the path parameter of a segment; null for a fixed segment. */
 export const nameIn = (part: string): string | null => /^\{(\w+)\}$/.exec(part)?.[1] ?? null;
 
-/**
- * The JSON value that a text in an address means.
- * @returns undefined when it is a placeholder, or when the schema does not allow it
- */
+/** The JSON value of a text in an address; undefined for a placeholder, or when the schema does not allow it. */
 export function jsonValueOf(text: string, schema: z.ZodType): unknown {
   if (isPlaceholder(text)) return undefined;
   const { type } = toWholeSchema(schema);
@@ -67,22 +63,19 @@ export function jsonValueOf(text: string, schema: z.ZodType): unknown {
   return schema.safeParse(value).success ? value : undefined;
 }
 
-/** A text that is not a number stays text, which no schema of numbers allows. */
+/** Other text stays text, which no schema of numbers allows. */
 const toNumber = (text: string): unknown => (/^-?\d+(\.\d+)?$/.test(text) ? Number(text) : text);
 
-/**
- * Which values are allowed, where that is more than "text": `integer from 1 to 200`, `one of a, b`, `date-time`, and
- * the default.
- */
+/** The allowed values beyond "text" (`integer from 1 to 200`, `one of a, b`, `date-time`) and the default. */
 export function describeValues(of: z.ZodType): string[] {
   const schema = toWholeSchema(of);
   const { enum: values, type, format, default: fallback } = schema;
-  const words: string[] = [];
-  if (Array.isArray(values)) words.push(`one of ${values.join(', ')}`);
-  else if (type === 'integer' || type === 'number') words.push(`${type}${describeBounds(schema)}`);
-  else if (format !== undefined) words.push(String(format));
-  if (fallback !== undefined) words.push(`${String(fallback)} when absent`);
-  return words;
+  const texts: string[] = [];
+  if (Array.isArray(values)) texts.push(`one of ${values.join(', ')}`);
+  else if (type === 'integer' || type === 'number') texts.push(`${type}${describeBounds(schema)}`);
+  else if (format !== undefined) texts.push(String(format));
+  if (fallback !== undefined) texts.push(`${String(fallback)} when absent`);
+  return texts;
 }
 
 function describeBounds({ minimum, maximum }: JsonSchema): string {
@@ -92,7 +85,7 @@ function describeBounds({ minimum, maximum }: JsonSchema): string {
   return to === null ? '' : ` of at most ${to}`;
 }
 
-/** The largest integer that a double can hold is no bound that matters to a caller. */
+/** Omits zod's bound of safe integers. */
 function boundOf(value: unknown): number | null {
   return typeof value === 'number' && Math.abs(value) < Number.MAX_SAFE_INTEGER ? value : null;
 }

@@ -1,17 +1,13 @@
-// `npm pack` takes the package.json that lies in the folder. In the repository that one points at the sources; packed, it
-// must point at what was built. So it is replaced before packing and put back afterwards.
-//   node build/manifest.mjs pack     replaces it by what `publishConfig` says
-//   node build/manifest.mjs restore  puts it back
+// Points package.json at the build while `npm pack` runs; in the repository it points at the sources.
+//   node build/manifest.mjs pack     replaces it by its `publishConfig`
+//   node build/manifest.mjs restore  restores it
 import { copyFileSync, existsSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 const folder = dirname(dirname(fileURLToPath(import.meta.url)));
 const manifest = join(folder, 'package.json');
-/**
- * The repository's own package.json while the other one is in its place. If a pack was killed, this file is still here,
- * and the next pack first puts it back.
- */
+/** The repository's package.json during a pack. After a killed pack, the next one restores it first. */
 const kept = join(folder, '.package.json.kept');
 const license = join(folder, 'LICENSE');
 
@@ -22,11 +18,10 @@ function restore() {
 
 function pack() {
   restore();
-  // `private` protects the sources from being published by mistake. Whoever publishes the tarball does it on purpose.
+  // `private` only protects the sources from being published by mistake.
   const { private: _, devDependencies, publishConfig, ...rest } = JSON.parse(readFileSync(manifest, 'utf8'));
   const { prepack, postpack } = rest.scripts;
-  // These two scripts stay in the packed file. Without them a pack after one that was killed would take the packed file
-  // for the repository's own.
+  // Kept, because a pack after a killed one must still restore the repository's file.
   const packed = { ...rest, ...publishConfig, scripts: { prepack, postpack } };
   copyFileSync(join(folder, '..', '..', 'LICENSE'), license);
   copyFileSync(manifest, kept);

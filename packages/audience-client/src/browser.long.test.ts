@@ -1,5 +1,5 @@
 import type { Browser, BrowserContext } from 'playwright-core';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest';
 import { inPage, openBrowser, openPage, openSite, type PageGlobals } from './test/open-browser.ts';
 import { type Gateway, openGateway } from './test/open-gateway.ts';
 
@@ -27,100 +27,94 @@ afterEach(() => context.close());
 const trackMany = ({ client }: PageGlobals, { count, bytes }: { count: number; bytes: number }) =>
   Array.from({ length: count }, (_, level) => client.track('level_done', { level, filling: 'x'.repeat(bytes) }) ?? '');
 
-describe('a page of another origin', () => {
-  it('sends what it tracks, with its context, and is not told of any fault', async () => {
-    const page = await openPage(context, `${site.url}/play?level=1`);
-    const ids = await inPage(
-      page,
-      ({ client }) => [client.page(), client.identify('u-1', { identityType: 'steam' }), client.track('level_done')],
-      null,
-    );
-    expect(await inPage(page, ({ client }) => client.flush(), null)).toBe(0);
-    expect(await inPage(page, ({ reports }) => reports, null)).toEqual([]);
-    const records = await gateway.awaitIds(ids.map(String));
-    expect(records.map(({ type, userId }) => [type, userId])).toEqual([
-      ['page', ''],
-      ['identify', 'u-1'],
-      ['track', 'u-1'],
-    ]);
-    const anonymousId = await inPage(page, ({ client }) => client.anonymousId, null);
-    for (const record of records)
-      expect(record).toMatchObject({
-        anonymousId,
-        surface: 'web',
-        consentLevel: 'full',
-        library: 'playline-audience-client',
-        pageUrl: `${site.url}/play?level=1`,
-        pagePath: '/play',
-        pageTitle: 'Level select',
-        locale: 'de-DE',
-        timezone: 'Europe/Berlin',
-        browserLanguage: 'de-DE',
-        screenDensity: 1,
-        userAgent: expect.stringContaining('Chrome'),
-        screen: expect.stringMatching(/^\d+x\d+$/),
-      });
-  });
-
-  it('sends compressed bodies that the gateway reads', async () => {
-    const page = await openPage(context, site.url);
-    const sent = page.waitForRequest((request) => request.method() === 'POST');
-    const ids = await inPage(page, trackMany, { count: 50, bytes: 100 });
-    await inPage(page, ({ client }) => client.flush(), null);
-    expect((await sent).headers()['content-encoding']).toBe('gzip');
-    await gateway.awaitIds(ids);
-  });
-
-  it('keeps its anonymous id over pages', async () => {
-    const [one, other] = [await openPage(context, site.url), await openPage(context, `${site.url}/other`)];
-    const idOf = (page: typeof one) => inPage(page, ({ client }) => client.anonymousId, null);
-    expect(await idOf(one)).toBe(await idOf(other));
-  });
+it('a page of another origin sends what it tracks, with its context, and is not told of any fault', async () => {
+  const page = await openPage(context, `${site.url}/play?level=1`);
+  const ids = await inPage(
+    page,
+    ({ client }) => [client.page(), client.identify('u-1', { identityType: 'steam' }), client.track('level_done')],
+    null,
+  );
+  expect(await inPage(page, ({ client }) => client.flush(), null)).toBe(0);
+  expect(await inPage(page, ({ reports }) => reports, null)).toEqual([]);
+  const records = await gateway.awaitIds(ids.map(String));
+  expect(records.map(({ type, userId }) => [type, userId])).toEqual([
+    ['page', ''],
+    ['identify', 'u-1'],
+    ['track', 'u-1'],
+  ]);
+  const anonymousId = await inPage(page, ({ client }) => client.anonymousId, null);
+  for (const record of records)
+    expect(record).toMatchObject({
+      anonymousId,
+      surface: 'web',
+      consentLevel: 'full',
+      library: 'playline-audience-client',
+      pageUrl: `${site.url}/play?level=1`,
+      pagePath: '/play',
+      pageTitle: 'Level select',
+      locale: 'de-DE',
+      timezone: 'Europe/Berlin',
+      browserLanguage: 'de-DE',
+      screenDensity: 1,
+      userAgent: expect.stringContaining('Chrome'),
+      screen: expect.stringMatching(/^\d+x\d+$/),
+    });
 });
 
-describe('a page that is left', () => {
-  it.each([
-    ['closed', (page: { close(): Promise<void> }) => page.close()],
-    ['navigated away from', (page: { goto(url: string): Promise<unknown> }) => page.goto('about:blank')],
-  ])('sends what is queued when it is %s, be it the first request of all', async (_how, leave) => {
-    const page = await openPage(context, site.url);
-    const ids = await inPage(page, trackMany, { count: 3, bytes: 10 });
-    await leave(page);
-    await gateway.awaitIds(ids);
-  });
-
-  it('sends 60 KiB at once and the rest with the next page, under the same ids', async () => {
-    const page = await openPage(context, site.url);
-    const ids = await inPage(page, trackMany, { count: 150, bytes: 1000 });
-    await page.close();
-    await gateway.awaitIds(ids.slice(0, 30));
-    const next = await openPage(context, site.url);
-    expect(await inPage(next, ({ client }) => client.flush(), null)).toBe(0);
-    await gateway.awaitIds(ids);
-  });
-
-  it('leaves to the next page what it could not send without a network', async () => {
-    const page = await openPage(context, site.url);
-    await context.setOffline(true);
-    const ids = await inPage(page, trackMany, { count: 5, bytes: 10 });
-    await page.close();
-    await context.setOffline(false);
-    const next = await openPage(context, site.url);
-    expect(await inPage(next, ({ client }) => client.flush(), null)).toBe(0);
-    await gateway.awaitIds(ids);
-  });
+it('a page of another origin sends compressed bodies that the gateway reads', async () => {
+  const page = await openPage(context, site.url);
+  const sent = page.waitForRequest((request) => request.method() === 'POST');
+  const ids = await inPage(page, trackMany, { count: 50, bytes: 100 });
+  await inPage(page, ({ client }) => client.flush(), null);
+  expect((await sent).headers()['content-encoding']).toBe('gzip');
+  await gateway.awaitIds(ids);
 });
 
-describe('two tabs with one store', () => {
-  it('lose nothing, whichever sends and whichever is closed', async () => {
-    const [one, other] = [await openPage(context, site.url), await openPage(context, site.url)];
-    const ofOne = await inPage(one, trackMany, { count: 20, bytes: 10 });
-    const ofOther = await inPage(other, trackMany, { count: 20, bytes: 10 });
-    await Promise.all([one, other].map((page) => inPage(page, ({ client }) => client.flush(), null)));
-    const later = await inPage(other, trackMany, { count: 20, bytes: 10 });
-    await other.close();
-    const third = await openPage(context, site.url);
-    await inPage(third, ({ client }) => client.flush(), null);
-    await gateway.awaitIds([...ofOne, ...ofOther, ...later]);
-  });
+it('a page of another origin keeps its anonymous id over pages', async () => {
+  const [one, other] = [await openPage(context, site.url), await openPage(context, `${site.url}/other`)];
+  const idOf = (page: typeof one) => inPage(page, ({ client }) => client.anonymousId, null);
+  expect(await idOf(one)).toBe(await idOf(other));
+});
+
+it.each([
+  ['closed', (page: { close(): Promise<void> }) => page.close()],
+  ['navigated away from', (page: { goto(url: string): Promise<unknown> }) => page.goto('about:blank')],
+])('a page that is left sends what is queued when it is %s, be it the first request of all', async (_how, leave) => {
+  const page = await openPage(context, site.url);
+  const ids = await inPage(page, trackMany, { count: 3, bytes: 10 });
+  await leave(page);
+  await gateway.awaitIds(ids);
+});
+
+it('a page that is left sends 60 KiB at once and the rest with the next page, under the same ids', async () => {
+  const page = await openPage(context, site.url);
+  const ids = await inPage(page, trackMany, { count: 150, bytes: 1000 });
+  await page.close();
+  await gateway.awaitIds(ids.slice(0, 30));
+  const next = await openPage(context, site.url);
+  expect(await inPage(next, ({ client }) => client.flush(), null)).toBe(0);
+  await gateway.awaitIds(ids);
+});
+
+it('a page that is left leaves to the next page what it could not send without a network', async () => {
+  const page = await openPage(context, site.url);
+  await context.setOffline(true);
+  const ids = await inPage(page, trackMany, { count: 5, bytes: 10 });
+  await page.close();
+  await context.setOffline(false);
+  const next = await openPage(context, site.url);
+  expect(await inPage(next, ({ client }) => client.flush(), null)).toBe(0);
+  await gateway.awaitIds(ids);
+});
+
+it('two tabs with one store lose nothing, whichever sends and whichever is closed', async () => {
+  const [one, other] = [await openPage(context, site.url), await openPage(context, site.url)];
+  const ofOne = await inPage(one, trackMany, { count: 20, bytes: 10 });
+  const ofOther = await inPage(other, trackMany, { count: 20, bytes: 10 });
+  await Promise.all([one, other].map((page) => inPage(page, ({ client }) => client.flush(), null)));
+  const later = await inPage(other, trackMany, { count: 20, bytes: 10 });
+  await other.close();
+  const third = await openPage(context, site.url);
+  await inPage(third, ({ client }) => client.flush(), null);
+  await gateway.awaitIds([...ofOne, ...ofOther, ...later]);
 });

@@ -1,22 +1,20 @@
 import { readFileSync } from 'node:fs';
 import { gzipSync } from 'node:zlib';
-import { describe, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { buildBundle } from './test/bundle.ts';
 
 /** The README promises this. */
 const GZIPPED_BYTES_MAX = 6 * 1000;
 
-describe('the bundle for browsers', () => {
-  it('is under 6 kB gzipped', async () => {
-    const { code } = await buildBundle();
-    expect(gzipSync(code).length).toBeLessThan(GZIPPED_BYTES_MAX);
-  });
+it('the bundle for browsers is under 6 kB gzipped', async () => {
+  const { code } = await buildBundle();
+  expect(gzipSync(code).length).toBeLessThan(GZIPPED_BYTES_MAX);
+});
 
-  it('is one file that imports nothing, of a package without dependencies', async () => {
-    const { code, imports } = await buildBundle();
-    expect(imports).toEqual([]);
-    expect(code).not.toMatch(/\bimport\b|\brequire\b/);
-    const manifest = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8'));
-    expect(manifest).not.toHaveProperty('dependencies');
-  });
+it('the bundle for browsers is one file that imports nothing, of a package without dependencies', async () => {
+  const { code, imports } = await buildBundle();
+  expect(imports).toEqual([]);
+  expect(code).not.toMatch(/\bimport\b|\brequire\b/);
+  const manifest = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8'));
+  expect(manifest).not.toHaveProperty('dependencies');
 });

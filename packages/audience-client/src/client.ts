@@ -32,7 +32,7 @@ interface Client {
   readonly readContext: () => EventContext;
   readonly reporter: ConsoleReporter;
   readonly listeners: Set<(event: ClientEvent) => void>;
-  /** Cancels requests that are under way. */
+  /** Cancels requests in flight. */
   readonly abort: () => void;
   consent: ConsentLevel;
   sessionId: string | undefined;
@@ -40,15 +40,13 @@ interface Client {
 }
 
 /**
- * Opens a client. Its messages wait in a bounded queue, which is also in the store, and are sent in batches. No method
- * throws or makes its caller wait. The README says under "Delivery" what happens to a message.
- * @throws TypeError when an option is missing or wrong, so that nothing could ever be delivered
+ * Opens a client. Its messages wait in a bounded queue, which is also in the store. No method throws or blocks.
+ * @throws TypeError when an option makes delivery impossible
  */
 export function openAudienceClient(options: AudienceClientOptions): AudienceClient {
   checkOptions(options);
   const client = openParts(options);
-  // Without consent the store stays untouched. What an earlier page was allowed to keep waits until this page knows the
-  // person's answer.
+  // Without consent the store stays untouched until this page knows the person's choice.
   if (client.consent !== 'none') setConsent(client, client.consent);
   const unlisten = listen(client.sender);
   return {
@@ -91,14 +89,15 @@ function createMessageMethods(client: Client): MessageMethods {
 type StateMethods = Pick<AudienceClient, 'register' | 'unregister' | 'setSessionId' | 'setConsent' | 'reset'>;
 
 function createStateMethods(client: Client): StateMethods {
-  const { profile, reporter: words } = client;
+  const { profile, reporter } = client;
   return {
     register: (properties) => {
-      // Properties that JSON cannot express would make every later message fail.
+      // Properties that JSON cannot express would break every later message.
       const copy = attempt(() => JSON.parse(JSON.stringify(properties)), null);
-      const fault = copy === null ? 'JSON cannot say these properties.' : findFault('page', { properties: copy });
+      const fault =
+        copy === null ? 'The properties are not serialisable as JSON.' : findFault('page', { properties: copy });
       if (fault === '') profile.setRegistered({ ...profile.registered, ...copy });
-      else words.reportInvalid('register', fault);
+      else reporter.reportInvalid('register', fault);
     },
     unregister: (name) => {
       const others = Object.entries(profile.registered).filter(([key]) => key !== name);
@@ -107,7 +106,7 @@ function createStateMethods(client: Client): StateMethods {
     setSessionId: (sessionId) => {
       const fault = findFault('page', { sessionId });
       if (fault === '') client.sessionId = sessionId;
-      else words.reportInvalid('setSessionId', fault);
+      else reporter.reportInvalid('setSessionId', fault);
     },
     setConsent: (level) => {
       setConsent(client, level);
@@ -122,8 +121,8 @@ function createStateMethods(client: Client): StateMethods {
 
 function openParts(options: AudienceClientOptions): Client {
   const { baseUrl, publishableKey, headerPrefix = 'x-service', store = createBrowserStore() } = options;
-  const words = createConsoleReporter(options);
-  const { onRejected, onDropped } = words;
+  const reporter = createConsoleReporter(options);
+  const { onRejected, onDropped } = reporter;
   const queue = createQueue({
     storage: createMessageStorage(store, `audience:message:${publishableKey}:`),
     messagesMax: options.queueMessagesMax ?? 1000,
@@ -133,8 +132,7 @@ function openParts(options: AudienceClientOptions): Client {
   const post = createPost({
     url: `${baseUrl.replace(/\/+$/, '')}/v1/audience/messages`,
     headers: { 'content-type': 'application/json', [`${headerPrefix}-publishable-key`]: publishableKey },
-    // Looked up at each call, because pages replace it. It is called as a function, since `fetch` refuses to be called
-    // as a method.
+    // Read at each call, because pages replace it; called as a function, because `fetch` refuses to be a method.
     fetch: options.fetch ?? ((url, init) => fetch(url, init)),
     requestTimeoutMs: options.requestTimeoutMs ?? 30_000,
     compress: options.compress ?? true,
@@ -143,7 +141,7 @@ function openParts(options: AudienceClientOptions): Client {
     queue,
     onRejected,
     onDropped,
-    post: options.debug ? createLoggedPost(post, words.debug) : post,
+    post: options.debug ? createLoggedPost(post, reporter.debug) : post,
     flushIntervalMs: options.flushIntervalMs ?? 5000,
     batchMessagesMax: Math.min(options.batchMessagesMax ?? BATCH_MESSAGES_MAX, BATCH_MESSAGES_MAX),
   });
@@ -153,7 +151,7 @@ function openParts(options: AudienceClientOptions): Client {
     store,
     queue,
     sender,
-    reporter: words,
+    reporter,
     listeners: new Set(),
     closed: false,
     profile: createProfile(store),
@@ -170,20 +168,20 @@ function notify({ listeners }: Client, event: ClientEvent): void {
 
 /** Queues a message, or reports why it cannot. */
 function enqueue(client: Client, type: MessageType, fields: Partial<Message>): string | null {
-  const { consent, profile, reporter: words } = client;
+  const { consent, profile, reporter } = client;
   const call = `${type}(${typeof fields.eventName === 'string' ? `'${fields.eventName}'` : ''})`;
   const messageId = createMessageId();
   const drop = (reason: DroppedMessages['reason'], message?: string) => {
-    words.onDropped({ messageIds: [messageId], reason, ...(message && { message }) });
+    reporter.onDropped({ messageIds: [messageId], reason, ...(message && { message }) });
     return null;
   };
   const fault = attempt(() => findFault(type, fields), 'its fields cannot be read.');
   if (fault !== '') {
-    words.reportInvalid(call, fault);
+    reporter.reportInvalid(call, fault);
     return drop('invalid', fault);
   }
   if (consent === 'none' || (consent === 'anonymous' && (type === 'identify' || type === 'alias'))) {
-    words.reportNoConsent(call, consent);
+    reporter.reportNoConsent(call, consent);
     return null;
   }
   if (client.closed) return drop('closed');
@@ -195,7 +193,7 @@ function enqueue(client: Client, type: MessageType, fields: Partial<Message>): s
   if (byteLength(text) > MESSAGE_BYTES_MAX) return drop('too_large');
   client.queue.add(messageId, text);
   client.sender.onQueued();
-  words.debug(call, 'queued:', text);
+  reporter.debug(call, 'queued:', text);
   return messageId;
 }
 
@@ -223,9 +221,9 @@ function createMessage(client: Client, fields: Pick<Message, 'type' | 'messageId
 function setConsent(client: Client, level: ConsentLevel): void {
   const { queue, sender, profile } = client;
   client.consent = level;
-  // Cancels batches that are still being compressed: they have not left yet.
+  // Cancels batches that are still being compressed.
   if (level !== 'full') client.abort();
-  // Loads what other tabs and earlier pages have left there, so that the change covers it too.
+  // The change also covers messages of other tabs and earlier pages.
   queue.load();
   if (level === 'none') queue.rewrite(() => null);
   if (level === 'anonymous') queue.rewrite(withoutUser);
@@ -238,15 +236,14 @@ function withoutUser(message: Message): Message | null {
   return { ...message, userId: undefined, identityType: undefined, consentLevel: 'anonymous' };
 }
 
-/** Adds the listeners. Returns a function that removes them. */
+/** Adds the page listeners. Returns a function that removes them. */
 function listen(sender: Sender): () => void {
   const { document } = host;
   const onVisibility = () => {
     if (document?.visibilityState === 'hidden') sender.leave();
   };
   const { leave, resume } = sender;
-  // Phones end a hidden page without any further event, so a hidden page counts as closed. Older browsers announce a
-  // close by `pagehide` alone.
+  // Phones end a hidden page without a further event. Older browsers fire only `pagehide`.
   document?.addEventListener?.('visibilitychange', onVisibility);
   if (document) host.addEventListener?.('pagehide', leave);
   if (document) host.addEventListener?.('online', resume);
@@ -257,11 +254,7 @@ function listen(sender: Sender): () => void {
   };
 }
 
-/**
- * Returns a function that reads a message's `context`: what the page and the machine report now, overridden by the
- * fields that the caller gives. Strings are cut to the contract's lengths, so that a long address does not make the
- * service reject the message.
- */
+/** Returns a function that reads the context, with the fields of `given` and texts cut to the contract's lengths. */
 function createContext(
   library: { library: string; libraryVersion: string },
   given: (() => Partial<EventContext>) | undefined,
@@ -293,37 +286,33 @@ function createContext(
 
 function cut(name: string, text: string): string {
   const max = CONTEXT_CHARACTERS_MAX[name as keyof typeof CONTEXT_CHARACTERS_MAX] ?? CONTEXT_CHARACTERS_DEFAULT_MAX;
-  // Half of a surrogate pair is not valid text: the service would store a replacement character instead.
+  // Half a surrogate pair would be stored as a replacement character.
   return text.slice(0, max).replace(/[\uD800-\uDBFF]$/, '');
 }
 
-/** Keys without the publishable key: a person stays the same when the key is refreshed. */
+/** Without the publishable key: a person stays the same when the key is refreshed. */
 const ANONYMOUS_ID_KEY = 'audience:anonymousId';
 const USER_KEY = 'audience:user';
 const REGISTERED_KEY = 'audience:registered';
 
 type User = Pick<Message, 'userId' | 'identityType'>;
 
-/**
- * The person and the properties that every message carries. Kept in memory, and in the store as far as the consent
- * allows.
- */
+/** The person and the registered properties, kept in memory, and in the store as far as consent allows. */
 interface Profile {
   readonly anonymousId: string;
-  /** Empty when nobody is signed in. */
+  /** Empty when no user is identified. */
   readonly user: User;
   /** Merged into the properties of track, page and screen. */
   readonly registered: Properties;
   setUser(user: User): void;
-  /** `properties` must be something that JSON can express. */
+  /** `properties` must be serialisable. */
   setRegistered(properties: Properties): void;
-  /** From now on messages are another person's. */
+  /** Starts another person. */
   reset(): void;
-  /** Stores, restores or forgets what this consent level allows: see "Consent" in the README. */
   setConsent(level: ConsentLevel): void;
 }
 
-/** Reads the store, and changes nothing in it until `setConsent`. */
+/** Changes nothing in the store until `setConsent`. */
 function createProfile(store: AudienceStore): Profile {
   let level: ConsentLevel = 'none';
   let user: User = {};
@@ -369,10 +358,7 @@ function createProfile(store: AudienceStore): Profile {
   };
 }
 
-/**
- * Another script may have written nonsense into the store. It is ignored, since it would make the service reject every
- * message.
- */
+/** Another script may have written anything there, and the service would reject messages with it. */
 function readObject(store: AudienceStore, key: string): Properties {
   const properties = attempt(() => JSON.parse(store.get(key) ?? '{}'), {}) ?? {};
   return findFault('page', { properties }) === '' ? properties : {};
@@ -388,7 +374,7 @@ function readAnonymousId(store: AudienceStore): string {
   return anonymousId !== null && findFault('page', { anonymousId }) === '' ? anonymousId : createMessageId();
 }
 
-/** What the service requires of a message of this type, besides what it requires of every message. */
+/** Fields required by the type. */
 const REQUIRED: { readonly [Type in MessageType]?: readonly (keyof Message)[] } = {
   track: ['eventName'],
   identify: ['userId'],
@@ -396,7 +382,7 @@ const REQUIRED: { readonly [Type in MessageType]?: readonly (keyof Message)[] } 
 };
 
 /**
- * Finds what the service would certainly reject, so that the developer sees it at the call and not in an answer.
+ * Finds what the service would reject, so that the developer sees it at the call.
  * @returns a sentence; '' when there is no fault
  */
 function findFault(type: MessageType, fields: Partial<Message>): string {
@@ -419,14 +405,13 @@ function faultOf(name: string, value: unknown): string {
 function faultOfText(name: string, value: unknown): string {
   if (typeof value !== 'string') return `${name} must be text.`;
   if (value.trim() === '') return `${name} is empty.`;
-  // Counted in code points, as the service does: an emoji is one.
+  // In code points, as the service counts.
   const { length } = [...value];
   if (length > ID_CHARACTERS_MAX) return `${name} has ${length} characters; ${ID_CHARACTERS_MAX} at most.`;
-  // In other fields the service stores a replacement character. A changed id, however, would be another person's id.
+  // Replacing half a surrogate pair in an id would make it another person's id.
   return name !== 'eventName' && /\p{Surrogate}/u.test(value) ? `${name} holds half a character.` : '';
 }
 
-/** @throws TypeError when a client with these options could never deliver anything */
 function checkOptions({ baseUrl, publishableKey, deviceId, sessionId }: AudienceClientOptions): void {
   const fault =
     (typeof baseUrl === 'string' ? '' : 'baseUrl must be the address of the service.') ||

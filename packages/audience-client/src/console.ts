@@ -4,38 +4,38 @@ import type { Post } from './post.ts';
 
 const PREFIX = '[playline]';
 
-/** What the client writes to the console for the developer of the game. */
+/** Logs to the console of the game's developer. */
 export interface ConsoleReporter {
-  /** A wrong call; always reported. */
+  /** An invalid call; always logged. */
   reportInvalid(call: string, fault: string): void;
-  /** A call that this consent level does not allow; reported once for each level. */
+  /** A call that the consent level does not allow; logged once for each level. */
   reportNoConsent(call: string, level: ConsentLevel): void;
   /** With `debug` only. */
-  debug(...words: unknown[]): void;
+  debug(...values: unknown[]): void;
   onRejected(rejection: MessageRejection): void;
   onDropped(dropped: DroppedMessages): void;
 }
 
 export function createConsoleReporter({ debug, onRejected, onDropped }: AudienceClientOptions): ConsoleReporter {
-  const told = new Set<ConsentLevel>();
-  const note = (...words: unknown[]) => {
-    if (debug) console.log(PREFIX, ...words);
+  const reported = new Set<ConsentLevel>();
+  const note = (...values: unknown[]) => {
+    if (debug) console.log(PREFIX, ...values);
   };
-  const warn = (...words: unknown[]) => console.warn(PREFIX, ...words);
+  const warn = (...values: unknown[]) => console.warn(PREFIX, ...values);
   return {
     debug: note,
     reportInvalid: (call, fault) => console.error(PREFIX, `${call} was dropped: ${fault}`),
     reportNoConsent: (call, level) => {
       note(call, 'dropped: consent is', level);
-      if (told.has(level)) return;
-      told.add(level);
+      if (reported.has(level)) return;
+      reported.add(level);
       const dropped = level === 'none' ? 'every later message' : 'every later identify and alias';
       warn(
         `Consent is '${level}': ${call} and ${dropped} is dropped, neither stored nor sent. When the person agrees, call ${level === 'none' ? "setConsent('anonymous') or " : ''}setConsent('full').`,
       );
     },
     onRejected: createReport(onRejected ?? ((one) => warn('The service rejected a message.', one)), note),
-    // Consent that was withdrawn is no fault, so it is reported only with `debug`.
+    // Withdrawn consent is no fault, and invalid calls are logged already.
     onDropped: createReport(
       onDropped ?? ((one) => ['consent', 'invalid'].includes(one.reason) || warn('Messages were dropped.', one)),
       note,
@@ -43,7 +43,7 @@ export function createConsoleReporter({ debug, onRejected, onDropped }: Audience
   };
 }
 
-/** A listener of the game that throws must not stop the delivery. */
+/** A throwing listener must not stop the delivery. */
 function createReport<T>(listener: (report: T) => void, note: ConsoleReporter['debug']): (report: T) => void {
   return (report) => {
     note('not stored:', report);
@@ -55,7 +55,7 @@ function createReport<T>(listener: (report: T) => void, note: ConsoleReporter['d
   };
 }
 
-/** Writes each request and the meaning of its answer to the console. The request still starts before `send` returns. */
+/** Logs each request and its answer. The request still starts before `send` returns. */
 export function createLoggedPost({ send, abort }: Post, note: ConsoleReporter['debug']): Post {
   return {
     abort,

@@ -1,4 +1,4 @@
-import { afterEach, describe, expect, it, vi } from 'vitest';
+import { afterEach, expect, it, vi } from 'vitest';
 import { createClient } from './test/client.ts';
 import { createService } from './test/service.ts';
 
@@ -12,47 +12,45 @@ async function sentContext(options: Parameters<typeof createClient>[1] = {}) {
   return service.requests[0]?.messages[0]?.context;
 }
 
-describe('the context', () => {
-  it('has what a runtime without a page knows, and no field of a page', async () => {
-    const context = await sentContext();
-    expect(Object.keys(context ?? {}).sort()).toEqual(['library', 'libraryVersion', 'locale', 'timezone', 'userAgent']);
-    expect(context).toMatchObject({ library: 'playline-audience-client', libraryVersion: '0.1.0' });
-  });
+it('the context has what a runtime without a page knows, and no field of a page', async () => {
+  const context = await sentContext();
+  expect(Object.keys(context ?? {}).sort()).toEqual(['library', 'libraryVersion', 'locale', 'timezone', 'userAgent']);
+  expect(context).toMatchObject({ library: 'playline-audience-client', libraryVersion: '0.1.0' });
+});
 
-  it('names who posts, as the caller says', async () => {
-    const library = { library: 'my-game', libraryVersion: '7' };
-    expect(await sentContext(library)).toMatchObject(library);
-  });
+it('the context names who posts, as the caller says', async () => {
+  const library = { library: 'my-game', libraryVersion: '7' };
+  expect(await sentContext(library)).toMatchObject(library);
+});
 
-  it('takes the fields of the caller over its own', async () => {
-    const context = await sentContext({ context: () => ({ locale: 'x-own', pageUrl: 'https://game.example/' }) });
-    expect(context).toMatchObject({ locale: 'x-own', pageUrl: 'https://game.example/' });
-  });
+it('the context takes the fields of the caller over its own', async () => {
+  const context = await sentContext({ context: () => ({ locale: 'x-own', pageUrl: 'https://game.example/' }) });
+  expect(context).toMatchObject({ locale: 'x-own', pageUrl: 'https://game.example/' });
+});
 
-  it('is cut to the lengths of the contract, never in the middle of a character', async () => {
-    vi.stubGlobal('document', { title: `${'x'.repeat(255)}😀`, referrer: 'r'.repeat(3000) });
-    vi.stubGlobal('location', { href: 'h'.repeat(3000), pathname: 'p'.repeat(3000) });
-    vi.stubGlobal('navigator', { userAgent: 'u'.repeat(600), language: 'l'.repeat(300) });
-    const context = (await sentContext()) ?? {};
-    const lengths = Object.entries(context).map(([name, value]) => [name, String(value).length]);
-    expect(Object.fromEntries(lengths)).toMatchObject({
-      pageUrl: 2048,
-      pagePath: 2048,
-      pageReferrer: 2048,
-      userAgent: 512,
-      browserLanguage: 256,
-      pageTitle: 255,
-    });
+it('the context is cut to the lengths of the contract, never in the middle of a character', async () => {
+  vi.stubGlobal('document', { title: `${'x'.repeat(255)}😀`, referrer: 'r'.repeat(3000) });
+  vi.stubGlobal('location', { href: 'h'.repeat(3000), pathname: 'p'.repeat(3000) });
+  vi.stubGlobal('navigator', { userAgent: 'u'.repeat(600), language: 'l'.repeat(300) });
+  const context = (await sentContext()) ?? {};
+  const lengths = Object.entries(context).map(([name, value]) => [name, String(value).length]);
+  expect(Object.fromEntries(lengths)).toMatchObject({
+    pageUrl: 2048,
+    pagePath: 2048,
+    pageReferrer: 2048,
+    userAgent: 512,
+    browserLanguage: 256,
+    pageTitle: 255,
   });
+});
 
-  it('costs the message alone when the caller throws', async () => {
-    const service = createService();
-    const { client, reports } = createClient(service, {
-      context: () => {
-        throw new Error('of the game');
-      },
-    });
-    expect(client.track('one')).toBeNull();
-    expect(reports.dropped).toMatchObject([{ reason: 'unserialisable' }]);
+it('the context costs the message alone when the caller throws', async () => {
+  const service = createService();
+  const { client, reports } = createClient(service, {
+    context: () => {
+      throw new Error('of the game');
+    },
   });
+  expect(client.track('one')).toBeNull();
+  expect(reports.dropped).toMatchObject([{ reason: 'unserialisable' }]);
 });

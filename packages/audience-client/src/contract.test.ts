@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import * as contracts from '@playline/contracts';
-import { afterEach, describe, expect, it, vi } from 'vitest';
+import { afterEach, expect, it, vi } from 'vitest';
 import { LIBRARY_VERSION } from './client.ts';
 import type { ConsentLevel, IdentityType, MessageType, Surface } from './index.ts';
 import * as own from './message.ts';
@@ -9,63 +9,61 @@ import { createService } from './test/service.ts';
 
 afterEach(() => vi.unstubAllGlobals());
 
-describe('the client and the contract', () => {
-  it('have the same limits', () => {
-    expect(own.BATCH_MESSAGES_MAX).toBe(contracts.BATCH_MESSAGES_MAX);
-    expect(own.MESSAGE_BYTES_MAX).toBe(contracts.MESSAGE_BYTES_MAX);
-    expect(own.EVENT_AGE_MAX_MS).toBe(contracts.EVENT_AGE_MAX_MS);
-    const lengths = Object.entries(contracts.CONTEXT_CODE_POINTS_MAX).filter(
-      ([, max]) => max !== own.CONTEXT_CHARACTERS_DEFAULT_MAX,
-    );
-    expect(Object.fromEntries(lengths)).toEqual(own.CONTEXT_CHARACTERS_MAX);
-  });
+it('the client and the contract have the same limits', () => {
+  expect(own.BATCH_MESSAGES_MAX).toBe(contracts.BATCH_MESSAGES_MAX);
+  expect(own.MESSAGE_BYTES_MAX).toBe(contracts.MESSAGE_BYTES_MAX);
+  expect(own.EVENT_AGE_MAX_MS).toBe(contracts.EVENT_AGE_MAX_MS);
+  const lengths = Object.entries(contracts.CONTEXT_CODE_POINTS_MAX).filter(
+    ([, max]) => max !== own.CONTEXT_CHARACTERS_DEFAULT_MAX,
+  );
+  expect(Object.fromEntries(lengths)).toEqual(own.CONTEXT_CHARACTERS_MAX);
+});
 
-  it('have the same words: this file does not compile otherwise', () => {
-    const theirs: {
-      type: (typeof contracts.MESSAGE_TYPES)[number];
-      identity: (typeof contracts.IDENTITY_TYPES)[number];
-      surface: (typeof contracts.SURFACES)[number];
-      consent: Exclude<(typeof contracts.CONSENT_STATUSES)[number], 'not_set'>;
-    } = { type: 'track', identity: 'steam', surface: 'web', consent: 'full' };
-    const ours: { type: MessageType; identity: IdentityType; surface: Surface; consent: ConsentLevel } = theirs;
-    const back: typeof theirs = ours;
-    expect(back).toBe(theirs);
-  });
+it('the client and the contract have the same words: this file does not compile otherwise', () => {
+  const theirs: {
+    type: (typeof contracts.MESSAGE_TYPES)[number];
+    identity: (typeof contracts.IDENTITY_TYPES)[number];
+    surface: (typeof contracts.SURFACES)[number];
+    consent: Exclude<(typeof contracts.CONSENT_STATUSES)[number], 'not_set'>;
+  } = { type: 'track', identity: 'steam', surface: 'web', consent: 'full' };
+  const ours: { type: MessageType; identity: IdentityType; surface: Surface; consent: ConsentLevel } = theirs;
+  const back: typeof theirs = ours;
+  expect(back).toBe(theirs);
+});
 
-  it('agree on every kind of message, also where there is no randomUUID', async () => {
-    vi.stubGlobal('crypto', { getRandomValues: crypto.getRandomValues.bind(crypto) });
-    const service = createService();
-    const { client } = createClient(service, { surface: 'unity', deviceId: 'd', sessionId: 's', test: true });
-    client.track('level_done', { level: 3 });
-    client.page({ section: 'shop' });
-    client.screen('inventory');
-    client.identify('u-1', { identityType: 'epic', traits: { plan: 'free' } });
-    client.alias({ fromId: 'a', toId: 'b', toType: 'email' });
-    client.track('level_done');
-    await client.flush();
-    const window = { fromMs: Date.now() - 1000, toMs: Date.now() };
-    const messages = service.requests[0]?.messages ?? [];
-    expect(messages.length).toBe(6);
-    for (const message of messages) expect(contracts.parseMessage(message, window)).toMatchObject({ ok: true });
-    expect(messages.map(({ type, userId }) => [type, userId])).toEqual([
-      ['track', undefined],
-      ['page', undefined],
-      ['screen', undefined],
-      ['identify', 'u-1'],
-      ['alias', undefined],
-      ['track', 'u-1'],
-    ]);
-    expect(messages[2]).toMatchObject({
-      eventName: 'inventory',
-      surface: 'unity',
-      deviceId: 'd',
-      sessionId: 's',
-      test: true,
-    });
+it('the client and the contract agree on every kind of message, also where there is no randomUUID', async () => {
+  vi.stubGlobal('crypto', { getRandomValues: crypto.getRandomValues.bind(crypto) });
+  const service = createService();
+  const { client } = createClient(service, { surface: 'unity', deviceId: 'd', sessionId: 's', test: true });
+  client.track('level_done', { level: 3 });
+  client.page({ section: 'shop' });
+  client.screen('inventory');
+  client.identify('u-1', { identityType: 'epic', traits: { plan: 'free' } });
+  client.alias({ fromId: 'a', toId: 'b', toType: 'email' });
+  client.track('level_done');
+  await client.flush();
+  const window = { fromMs: Date.now() - 1000, toMs: Date.now() };
+  const messages = service.requests[0]?.messages ?? [];
+  expect(messages.length).toBe(6);
+  for (const message of messages) expect(contracts.parseMessage(message, window)).toMatchObject({ ok: true });
+  expect(messages.map(({ type, userId }) => [type, userId])).toEqual([
+    ['track', undefined],
+    ['page', undefined],
+    ['screen', undefined],
+    ['identify', 'u-1'],
+    ['alias', undefined],
+    ['track', 'u-1'],
+  ]);
+  expect(messages[2]).toMatchObject({
+    eventName: 'inventory',
+    surface: 'unity',
+    deviceId: 'd',
+    sessionId: 's',
+    test: true,
   });
+});
 
-  it('are of the version that package.json says', () => {
-    const manifest = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8'));
-    expect(LIBRARY_VERSION).toBe(manifest.version);
-  });
+it('the client and the contract are of the version that package.json says', () => {
+  const manifest = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8'));
+  expect(LIBRARY_VERSION).toBe(manifest.version);
 });

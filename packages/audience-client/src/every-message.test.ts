@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import { type AudienceClient, type AudienceStore, createMemoryStore, type Fetch } from './index.ts';
 import { createClient, createPage, createReports, type FakePage, holdTime, pass } from './test/client.ts';
 import { createService, type Reply, type Service } from './test/service.ts';
@@ -113,22 +113,20 @@ function lostIn({ service, store, tracked, reports }: World): string[] {
   return [...tracked].filter((id) => !service.stored.has(id) && !ended.has(id) && !kept.includes(id));
 }
 
-describe('every message', () => {
-  it('is stored, reported or still kept at any moment, whatever answers, pages and tabs do, and in the end not kept', async () => {
-    await fc.assert(
-      fc.asyncProperty(steps, async (taken) => {
-        const world = createWorld();
-        for (const step of taken) {
-          await act(world, step);
-          expect(lostIn(world)).toEqual([]);
-        }
-        await calmDown(world);
+it('every message is stored, reported or still kept at any moment, whatever answers, pages and tabs do, and in the end not kept', async () => {
+  await fc.assert(
+    fc.asyncProperty(steps, async (taken) => {
+      const world = createWorld();
+      for (const step of taken) {
+        await act(world, step);
         expect(lostIn(world)).toEqual([]);
-        expect(world.store.keys().filter((key) => key.includes(':message:'))).toEqual([]);
-        for (const [id, texts] of world.service.stored) expect([world.tracked.has(id), texts.size]).toEqual([true, 1]);
-        world.page.remove();
-      }),
-      { numRuns: 150 },
-    );
-  });
+      }
+      await calmDown(world);
+      expect(lostIn(world)).toEqual([]);
+      expect(world.store.keys().filter((key) => key.includes(':message:'))).toEqual([]);
+      for (const [id, texts] of world.service.stored) expect([world.tracked.has(id), texts.size]).toEqual([true, 1]);
+      world.page.remove();
+    }),
+    { numRuns: 150 },
+  );
 });

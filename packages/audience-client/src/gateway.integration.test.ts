@@ -1,7 +1,7 @@
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, expect, it } from 'vitest';
 import { type AudienceStore, type DroppedMessages, type MessageRejection, openAudienceClient } from './index.ts';
 import { type Gateway, openGateway } from './test/open-gateway.ts';
 
@@ -43,51 +43,49 @@ function openClient(
   return { client, rejected, dropped };
 }
 
-describe('a game server', () => {
-  it('has every message in the log, compressed batches included', async () => {
-    const { client, rejected, dropped } = openClient();
-    const ids = Array.from({ length: 250 }, (_, level) => client.track('level_done', { level }) ?? '');
-    expect(await client.close()).toBe(0);
-    const records = await gateway.awaitIds(ids);
-    expect(records.map(({ properties }) => JSON.parse(properties).level)).toEqual(ids.map((_, level) => level));
-    expect([rejected, dropped]).toEqual([[], []]);
-  });
+it('a game server has every message in the log, compressed batches included', async () => {
+  const { client, rejected, dropped } = openClient();
+  const ids = Array.from({ length: 250 }, (_, level) => client.track('level_done', { level }) ?? '');
+  expect(await client.close()).toBe(0);
+  const records = await gateway.awaitIds(ids);
+  expect(records.map(({ properties }) => JSON.parse(properties).level)).toEqual(ids.map((_, level) => level));
+  expect([rejected, dropped]).toEqual([[], []]);
+});
 
-  it('is told what the gateway rejects, and the rest arrives', async () => {
-    // The client cannot check this value: it comes from the game.
-    let context: object = { screenDensity: 'high' };
-    const { client, rejected, dropped } = openClient({ context: () => context });
-    const bad = client.track('level_done');
-    context = {};
-    const good = client.track('level_done');
-    expect(await client.flush()).toBe(0);
-    expect(rejected).toMatchObject([
-      { messageId: bad, errors: [{ field: 'context.screenDensity', code: 'INVALID_FORMAT' }] },
-    ]);
-    await gateway.awaitIds([String(good)]);
-    context = { screenDensity: 'high' };
-    const alone = client.track('level_done');
-    expect(await client.close()).toBe(0);
-    expect(rejected[1]?.messageId).toBe(alone);
-    expect(dropped).toEqual([]);
-  });
+it('a game server is told what the gateway rejects, and the rest arrives', async () => {
+  // The client cannot check this value: it comes from the game.
+  let context: object = { screenDensity: 'high' };
+  const { client, rejected, dropped } = openClient({ context: () => context });
+  const bad = client.track('level_done');
+  context = {};
+  const good = client.track('level_done');
+  expect(await client.flush()).toBe(0);
+  expect(rejected).toMatchObject([
+    { messageId: bad, errors: [{ field: 'context.screenDensity', code: 'INVALID_FORMAT' }] },
+  ]);
+  await gateway.awaitIds([String(good)]);
+  context = { screenDensity: 'high' };
+  const alone = client.track('level_done');
+  expect(await client.close()).toBe(0);
+  expect(rejected[1]?.messageId).toBe(alone);
+  expect(dropped).toEqual([]);
+});
 
-  it('is told that its key is not valid', async () => {
-    const { client, dropped } = openClient({ publishableKey: 'pk_svcapik-nobody' });
-    const id = client.track('level_done');
-    expect(await client.close()).toBe(0);
-    expect(dropped).toMatchObject([{ messageIds: [id], reason: 'refused', status: 401, code: 'UNAUTHORISED_REQUEST' }]);
-  });
+it('a game server is told that its key is not valid', async () => {
+  const { client, dropped } = openClient({ publishableKey: 'pk_svcapik-nobody' });
+  const id = client.track('level_done');
+  expect(await client.close()).toBe(0);
+  expect(dropped).toMatchObject([{ messageIds: [id], reason: 'refused', status: 401, code: 'UNAUTHORISED_REQUEST' }]);
+});
 
-  it('finds what it could not send in its store when it starts again', async () => {
-    const store = createFolderStore();
-    // A port on which nothing listens.
-    const { client } = openClient({ store, baseUrl: 'http://127.0.0.1:9' });
-    const ids = [client.track('one'), client.track('two')].map(String);
-    expect(await client.close()).toBe(2);
-    const next = openClient({ store });
-    expect(await next.client.close()).toBe(0);
-    await gateway.awaitIds(ids);
-    expect(next.client.anonymousId).toBe(client.anonymousId);
-  });
+it('a game server finds what it could not send in its store when it starts again', async () => {
+  const store = createFolderStore();
+  // A port on which nothing listens.
+  const { client } = openClient({ store, baseUrl: 'http://127.0.0.1:9' });
+  const ids = [client.track('one'), client.track('two')].map(String);
+  expect(await client.close()).toBe(2);
+  const next = openClient({ store });
+  expect(await next.client.close()).toBe(0);
+  await gateway.awaitIds(ids);
+  expect(next.client.anonymousId).toBe(client.anonymousId);
 });

@@ -1,4 +1,4 @@
-/** The parts of a browser that the client uses. Each of them is missing in some environment. */
+/** The parts of a browser that the client uses. Each is missing in some environment. */
 export interface Host {
   document?: {
     readonly title: string;

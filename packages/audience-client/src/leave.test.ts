@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import { createMemoryStore } from './index.ts';
 import { createClient, createPage, type FakePage, holdTime, pass } from './test/client.ts';
 import { createService } from './test/service.ts';
@@ -17,129 +17,123 @@ const MINUTE_MS = 60_000;
 /** As many bytes as browsers allow to be under way when a page closes. */
 const QUOTA_BYTES = 60 * 1024;
 
-describe('a page that is hidden', () => {
-  it('has started its requests before the listener returns: they outlive it, uncompressed, without credentials', () => {
-    const service = createService();
-    const { client } = createClient(service, { compress: true });
-    for (let level = 0; level < 30; level += 1) client.track('level_done', { level });
-    page.hide();
-    expect(service.requests.length).toBe(1);
-    expect(service.requests[0]).toMatchObject({ keepalive: true, credentials: 'omit' });
-    expect(service.requests[0]?.headers).not.toHaveProperty('content-encoding');
-    expect(service.requests[0]?.messages.length).toBe(30);
-  });
-
-  it('sends no more at once than the browser allows, however often it is hidden', async () => {
-    const service = createService();
-    service.defaultReply = 'hangs';
-    const { client } = createClient(service);
-    for (let level = 0; level < 300; level += 1) client.track('level_done', { filling: 'x'.repeat(level) });
-    await pass(0);
-    const before = service.requests.length;
-    page.hide();
-    page.show();
-    client.track('late');
-    page.hide();
-    const leaving = service.requests.slice(before);
-    expect(leaving.length).toBeGreaterThan(1);
-    expect(leaving.every(({ keepalive }) => keepalive)).toBe(true);
-    const bytes = leaving.reduce((sum, request) => sum + request.bytes, 0);
-    expect(bytes).toBeLessThanOrEqual(QUOTA_BYTES);
-    expect(bytes).toBeGreaterThan(QUOTA_BYTES - 2 * 1024);
-  });
-
-  it('sends again what is under way, since an ordinary request ends with the page', async () => {
-    const service = createService('hangs');
-    const { client } = createClient(service, { batchMessagesMax: 1 });
-    const id = client.track('one');
-    await pass(0);
-    page.hide();
-    expect(service.requests.map(({ keepalive, messages }) => [keepalive, messages[0]?.messageId])).toEqual([
-      [false, id],
-      [true, id],
-    ]);
-    await pass(MINUTE_MS);
-    expect(await client.close()).toBe(0);
-    expect(service.requests.length).toBe(2);
-  });
-
-  it('goes on as before when it is shown again', async () => {
-    const service = createService('unreachable');
-    const { client } = createClient(service);
-    client.track('one');
-    page.hide();
-    page.show();
-    await pass(MINUTE_MS);
-    client.track('two');
-    await pass(MINUTE_MS);
-    expect(service.stored.size).toBe(2);
-  });
-
-  it('sends nothing while the service has asked the client to wait', async () => {
-    const service = createService('too many');
-    const { client } = createClient(service);
-    client.track('one');
-    await client.flush();
-    page.hide();
-    page.setOnline(false);
-    page.setOnline(true);
-    await pass(0);
-    expect(service.requests.length).toBe(1);
-  });
-
-  it('reports a rejection once although two requests are answered with it', async () => {
-    const service = createService('all rejected', 'all rejected');
-    const { client, reports } = createClient(service);
-    const id = client.track('one');
-    const flushed = client.flush();
-    await Promise.resolve();
-    page.hide();
-    await flushed;
-    await pass(MINUTE_MS);
-    expect(service.requests.map(({ messages }) => messages.length)).toEqual([1, 1]);
-    expect(reports.rejected.map(({ messageId }) => messageId)).toEqual([id]);
-    expect(reports.dropped).toEqual([]);
-  });
-
-  it('leaves its messages to the next page until the service has answered', async () => {
-    const [service, store] = [createService('hangs'), createMemoryStore()];
-    const { client } = createClient(service, { store });
-    const id = client.track('one');
-    page.hide();
-    const next = createClient(service, { store });
-    await next.client.flush();
-    expect([...service.stored.keys()]).toEqual([id]);
-  });
+it('a page that is hidden has started its requests before the listener returns: they outlive it, uncompressed, without credentials', () => {
+  const service = createService();
+  const { client } = createClient(service, { compress: true });
+  for (let level = 0; level < 30; level += 1) client.track('level_done', { level });
+  page.hide();
+  expect(service.requests.length).toBe(1);
+  expect(service.requests[0]).toMatchObject({ keepalive: true, credentials: 'omit' });
+  expect(service.requests[0]?.headers).not.toHaveProperty('content-encoding');
+  expect(service.requests[0]?.messages.length).toBe(30);
 });
 
-describe('a page without a network', () => {
-  it('sends nothing, and all of it as soon as the network is back', async () => {
-    const service = createService('unreachable');
-    const { client } = createClient(service);
-    client.track('one');
-    await client.flush();
-    page.setOnline(false);
-    client.track('two');
-    await pass(MINUTE_MS);
-    page.hide();
-    expect(service.requests.length).toBe(1);
-    page.setOnline(true);
-    await pass(0);
-    expect(service.stored.size).toBe(2);
-  });
+it('a page that is hidden sends no more at once than the browser allows, however often it is hidden', async () => {
+  const service = createService();
+  service.defaultReply = 'hangs';
+  const { client } = createClient(service);
+  for (let level = 0; level < 300; level += 1) client.track('level_done', { filling: 'x'.repeat(level) });
+  await pass(0);
+  const before = service.requests.length;
+  page.hide();
+  page.show();
+  client.track('late');
+  page.hide();
+  const leaving = service.requests.slice(before);
+  expect(leaving.length).toBeGreaterThan(1);
+  expect(leaving.every(({ keepalive }) => keepalive)).toBe(true);
+  const bytes = leaving.reduce((sum, request) => sum + request.bytes, 0);
+  expect(bytes).toBeLessThanOrEqual(QUOTA_BYTES);
+  expect(bytes).toBeGreaterThan(QUOTA_BYTES - 2 * 1024);
 });
 
-describe('a closed client', () => {
-  it('listens to the page no longer', async () => {
-    const service = createService();
-    service.defaultReply = 'unreachable';
-    const { client } = createClient(service);
-    client.track('one');
-    await client.close();
-    const before = service.requests.length;
-    page.hide();
-    page.setOnline(true);
-    await pass(MINUTE_MS);
-    expect(service.requests.length).toBe(before);
-  });
+it('a page that is hidden sends again what is under way, since an ordinary request ends with the page', async () => {
+  const service = createService('hangs');
+  const { client } = createClient(service, { batchMessagesMax: 1 });
+  const id = client.track('one');
+  await pass(0);
+  page.hide();
+  expect(service.requests.map(({ keepalive, messages }) => [keepalive, messages[0]?.messageId])).toEqual([
+    [false, id],
+    [true, id],
+  ]);
+  await pass(MINUTE_MS);
+  expect(await client.close()).toBe(0);
+  expect(service.requests.length).toBe(2);
+});
+
+it('a page that is hidden goes on as before when it is shown again', async () => {
+  const service = createService('unreachable');
+  const { client } = createClient(service);
+  client.track('one');
+  page.hide();
+  page.show();
+  await pass(MINUTE_MS);
+  client.track('two');
+  await pass(MINUTE_MS);
+  expect(service.stored.size).toBe(2);
+});
+
+it('a page that is hidden sends nothing while the service has asked the client to wait', async () => {
+  const service = createService('too many');
+  const { client } = createClient(service);
+  client.track('one');
+  await client.flush();
+  page.hide();
+  page.setOnline(false);
+  page.setOnline(true);
+  await pass(0);
+  expect(service.requests.length).toBe(1);
+});
+
+it('a page that is hidden reports a rejection once although two requests are answered with it', async () => {
+  const service = createService('all rejected', 'all rejected');
+  const { client, reports } = createClient(service);
+  const id = client.track('one');
+  const flushed = client.flush();
+  await Promise.resolve();
+  page.hide();
+  await flushed;
+  await pass(MINUTE_MS);
+  expect(service.requests.map(({ messages }) => messages.length)).toEqual([1, 1]);
+  expect(reports.rejected.map(({ messageId }) => messageId)).toEqual([id]);
+  expect(reports.dropped).toEqual([]);
+});
+
+it('a page that is hidden leaves its messages to the next page until the service has answered', async () => {
+  const [service, store] = [createService('hangs'), createMemoryStore()];
+  const { client } = createClient(service, { store });
+  const id = client.track('one');
+  page.hide();
+  const next = createClient(service, { store });
+  await next.client.flush();
+  expect([...service.stored.keys()]).toEqual([id]);
+});
+
+it('a page without a network sends nothing, and all of it as soon as the network is back', async () => {
+  const service = createService('unreachable');
+  const { client } = createClient(service);
+  client.track('one');
+  await client.flush();
+  page.setOnline(false);
+  client.track('two');
+  await pass(MINUTE_MS);
+  page.hide();
+  expect(service.requests.length).toBe(1);
+  page.setOnline(true);
+  await pass(0);
+  expect(service.stored.size).toBe(2);
+});
+
+it('a closed client listens to the page no longer', async () => {
+  const service = createService();
+  service.defaultReply = 'unreachable';
+  const { client } = createClient(service);
+  client.track('one');
+  await client.close();
+  const before = service.requests.length;
+  page.hide();
+  page.setOnline(true);
+  await pass(MINUTE_MS);
+  expect(service.requests.length).toBe(before);
 });

@@ -1,4 +1,4 @@
-/** What is sent and what is answered, under the names used on the wire. */
+/** Messages and answers, with their names on the wire. */
 
 export type MessageType = 'track' | 'page' | 'screen' | 'identify' | 'alias';
 export const IDENTITY_TYPES = [
@@ -7,9 +7,7 @@ export const IDENTITY_TYPES = [
 ];
 export type IdentityType = (typeof IDENTITY_TYPES)[number];
 export type Surface = 'web' | 'pixel' | 'unity' | 'unreal';
-/** `none`: nothing is sent. `anonymous`: no user id is sent. `full`: everything is sent. */
 export type ConsentLevel = 'none' | 'anonymous' | 'full';
-/** Any keys and values that JSON can express. */
 export type Properties = Record<string, unknown>;
 
 export interface EventContext {
@@ -49,10 +47,7 @@ export interface Message {
   test?: boolean;
 }
 
-/**
- * One rejected message, as the service reports it. The service may add codes: compare `code` with those you know, and
- * expect others.
- */
+/** A rejected message. The service may add codes. */
 export interface MessageRejection {
   messageId: string;
   errors: { field: string; code: string; message: string }[];
@@ -60,20 +55,18 @@ export interface MessageRejection {
 
 /** Messages in one batch: contract, "Limits". */
 export const BATCH_MESSAGES_MAX = 100;
-/** Browsers allow 64 KiB of keepalive bodies to be under way at once. The rest is left to the page's other requests. */
+/** Browsers allow 64 KiB of keepalive bodies in flight; the rest is for other requests of the page. */
 export const BATCH_BYTES_MAX: number = 60 * 1024;
-/** The service rejects a larger message. */
+/** Beyond these the service rejects a message. */
 export const MESSAGE_BYTES_MAX: number = 32 * 1024;
-/** The service rejects older messages. */
 export const EVENT_AGE_MAX_MS: number = 30 * 24 * 60 * 60 * 1000;
 /** Characters of eventName and of each id: contract, "Limits". */
 export const ID_CHARACTERS_MAX = 256;
 /** Characters of each string of `context`: contract, "EventContext". */
 export const CONTEXT_CHARACTERS_MAX = { userAgent: 512, pageUrl: 2048, pagePath: 2048, pageReferrer: 2048 } as const;
-/** Characters of every other string of `context`. */
 export const CONTEXT_CHARACTERS_DEFAULT_MAX = 256;
 
-/** UUID of version 4. `crypto.randomUUID` is missing on pages without TLS. */
+/** UUID of version 4. Pages without TLS have no `crypto.randomUUID`. */
 export function createMessageId(): string {
   if (crypto.randomUUID) return crypto.randomUUID();
   const bytes = crypto.getRandomValues(new Uint8Array(16));

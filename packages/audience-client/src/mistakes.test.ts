@@ -1,7 +1,7 @@
 import { ID_CODE_POINTS_MAX, parseMessage } from '@playline/contracts';
 import { codePoint } from '@playline/testkit/code-point';
 import fc from 'fast-check';
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import { openAudienceClient } from './index.ts';
 import { createClient } from './test/client.ts';
 import { createService } from './test/service.ts';
@@ -22,24 +22,25 @@ afterEach(() => {
 const toText = (word: unknown) => (typeof word === 'string' ? word : JSON.stringify(word));
 const LONG = '😀'.repeat(257);
 
-describe('a call that the service would reject', () => {
-  it.each([
-    ['eventName is empty.', 'track', ['']],
-    ['eventName is empty.', 'track', ['   ']],
-    ['eventName is missing.', 'track', [undefined]],
-    ['eventName must be text.', 'track', [3]],
-    ['eventName has 257 characters; 256 at most.', 'track', [LONG]],
-    ['properties must be an object.', 'track', ['a', 'level 3']],
-    ['properties must be an object.', 'page', [['a']]],
-    ['eventName has 257 characters; 256 at most.', 'screen', [LONG]],
-    ['userId is empty.', 'identify', ['']],
-    ['userId has 257 characters; 256 at most.', 'identify', [LONG]],
-    ['userId holds half a character.', 'identify', ['u\ud800']],
-    ['identityType must be one of passport, steam, ', 'identify', ['u', { identityType: 'Steam' }]],
-    ['traits must be an object.', 'identify', ['u', { traits: 'rich' }]],
-    ['fromId and toId are the same.', 'alias', [{ fromId: 'a', toId: ' a ' }]],
-    ['toId is missing.', 'alias', [{ fromId: 'a' }]],
-  ] as const)('is said at once, is reported and makes no message: %s (%s)', async (sentence, method, given) => {
+it.each([
+  ['eventName is empty.', 'track', ['']],
+  ['eventName is empty.', 'track', ['   ']],
+  ['eventName is missing.', 'track', [undefined]],
+  ['eventName must be text.', 'track', [3]],
+  ['eventName has 257 characters; 256 at most.', 'track', [LONG]],
+  ['properties must be an object.', 'track', ['a', 'level 3']],
+  ['properties must be an object.', 'page', [['a']]],
+  ['eventName has 257 characters; 256 at most.', 'screen', [LONG]],
+  ['userId is empty.', 'identify', ['']],
+  ['userId has 257 characters; 256 at most.', 'identify', [LONG]],
+  ['userId holds half a character.', 'identify', ['u\ud800']],
+  ['identityType must be one of passport, steam, ', 'identify', ['u', { identityType: 'Steam' }]],
+  ['traits must be an object.', 'identify', ['u', { traits: 'rich' }]],
+  ['fromId and toId are the same.', 'alias', [{ fromId: 'a', toId: ' a ' }]],
+  ['toId is missing.', 'alias', [{ fromId: 'a' }]],
+] as const)(
+  'a call that the service would reject is said at once, is reported and makes no message: %s (%s)',
+  async (sentence, method, given) => {
     const service = createService();
     const { client, reports } = createClient(service);
     expect((client[method] as (...all: unknown[]) => unknown)(...given)).toBeNull();
@@ -52,168 +53,158 @@ describe('a call that the service would reject', () => {
     expect(service.requests[0]?.messages.map(({ eventName, userId }) => [eventName, userId])).toEqual([
       ['right', undefined],
     ]);
-  });
+  },
+);
 
-  it('is reported without consent too: a developer who tries the client has set none yet', () => {
-    createClient(createService(), { consent: undefined }).client.track('');
-    expect(said.error).toEqual([expect.stringContaining('eventName is empty.')]);
-  });
-
-  it('is reported exactly when the contract rejects its values, whatever the text', async () => {
-    const text = fc.oneof(
-      fc.string({ unit: codePoint, maxLength: 4 }),
-      fc.string({ unit: fc.constantFrom('a', '😀', '\ud83d', ' ', '\u00a0'), minLength: 250, maxLength: 260 }),
-    );
-    await fc.assert(
-      fc.asyncProperty(text, async (id) => {
-        const service = createService();
-        const { client } = createClient(service, { store: undefined });
-        const made = client.identify(id);
-        const message = { type: 'identify', messageId: crypto.randomUUID(), eventTimestamp: new Date().toISOString() };
-        const window = { fromMs: 0, toMs: Date.now() + 1000 };
-        expect(made !== null).toBe(parseMessage({ ...message, userId: id }, window).ok);
-        await client.close();
-      }),
-    );
-    expect(ID_CODE_POINTS_MAX).toBe(256);
-  });
-
-  it.each([
-    ['baseUrl must be the address of the service.', { baseUrl: undefined }],
-    ['publishableKey is empty.', { publishableKey: '' }],
-    ['publishableKey is a secret key.', { publishableKey: 'sk_svcapik-1' }],
-    ['deviceId has 257 characters; 256 at most.', { deviceId: LONG }],
-    ['sessionId is empty.', { sessionId: '' }],
-  ])('is refused when a client is opened with it: %s', (sentence, wrong) => {
-    const options = { baseUrl: 'https://events.example', publishableKey: 'pk_svcapik-1', ...wrong };
-    expect(() => openAudienceClient(options as never)).toThrow(new TypeError(`openAudienceClient: ${sentence}`));
-  });
-
-  it('registers nothing that JSON cannot say, so that no later message is lost because of it', async () => {
-    const service = createService();
-    const { client } = createClient(service);
-    client.register({ gold: 3n });
-    client.register('gold' as never);
-    client.track('one');
-    expect(await client.flush()).toBe(0);
-    expect(service.stored.size).toBe(1);
-    expect(said.error).toEqual([
-      expect.stringContaining('register was dropped: JSON cannot say these properties.'),
-      expect.stringContaining('register was dropped: properties must be an object.'),
-    ]);
-  });
+it('a call that the service would reject is reported without consent too: a developer who tries the client has set none yet', () => {
+  createClient(createService(), { consent: undefined }).client.track('');
+  expect(said.error).toEqual([expect.stringContaining('eventName is empty.')]);
 });
 
-describe('any value at all', () => {
-  it('given to any method throws nothing, and costs no other message', async () => {
-    const strange = fc.oneof(
-      fc.anything({ withBigInt: true, withDate: true, withMap: true, withNullPrototype: true }),
-      fc.constantFrom(Symbol('game'), () => {}, { toJSON: () => undefined }, { toJSON: () => 'text' }),
-    );
-    const method = fc.constantFrom(
-      'track',
-      'page',
-      'screen',
-      'identify',
-      'alias',
-      'register',
-      'unregister',
-      'setSessionId',
-    );
-    await fc.assert(
-      fc.asyncProperty(method, strange, strange, async (name, ...given) => {
-        const service = createService();
-        const { client } = createClient(service);
-        (client[name] as (...all: unknown[]) => unknown)(...given);
-        const id = client.track('right');
-        expect(await client.close()).toBe(0);
-        expect([...service.stored.keys()]).toContain(id);
-        const window = { fromMs: 0, toMs: Date.now() + 1000 };
-        const right = service.requests[0]?.messages.find(({ messageId }) => messageId === id);
-        expect(parseMessage(right, window)).toMatchObject({ ok: true });
-      }),
-      { numRuns: 500 },
-    );
-  });
+it('a call that the service would reject is reported exactly when the contract rejects its values, whatever the text', async () => {
+  const text = fc.oneof(
+    fc.string({ unit: codePoint, maxLength: 4 }),
+    fc.string({ unit: fc.constantFrom('a', '😀', '\ud83d', ' ', '\u00a0'), minLength: 250, maxLength: 260 }),
+  );
+  await fc.assert(
+    fc.asyncProperty(text, async (id) => {
+      const service = createService();
+      const { client } = createClient(service, { store: undefined });
+      const made = client.identify(id);
+      const message = { type: 'identify', messageId: crypto.randomUUID(), eventTimestamp: new Date().toISOString() };
+      const window = { fromMs: 0, toMs: Date.now() + 1000 };
+      expect(made !== null).toBe(parseMessage({ ...message, userId: id }, window).ok);
+      await client.close();
+    }),
+  );
+  expect(ID_CODE_POINTS_MAX).toBe(256);
 });
 
-describe('texts of the page', () => {
-  it('are never cut in the middle of a character', async () => {
-    const title = fc.string({ unit: fc.constantFrom('a', '😀', 'é', '👩‍🚀'), minLength: 120, maxLength: 300 });
-    await fc.assert(
-      fc.asyncProperty(title, async (pageTitle) => {
-        const service = createService();
-        const { client } = createClient(service, { context: () => ({ pageTitle, userAgent: pageTitle.repeat(5) }) });
-        client.page();
-        await client.flush();
-        const { pageTitle: sent = '', userAgent = '' } = service.requests[0]?.messages[0]?.context ?? {};
-        expect([sent.isWellFormed(), userAgent.isWellFormed()]).toEqual([true, true]);
-        expect(pageTitle.startsWith(sent)).toBe(true);
-        expect(sent.length).toBeGreaterThanOrEqual(Math.min(pageTitle.length, 255));
-      }),
-    );
-  });
+it.each([
+  ['baseUrl must be the address of the service.', { baseUrl: undefined }],
+  ['publishableKey is empty.', { publishableKey: '' }],
+  ['publishableKey is a secret key.', { publishableKey: 'sk_svcapik-1' }],
+  ['deviceId has 257 characters; 256 at most.', { deviceId: LONG }],
+  ['sessionId is empty.', { sessionId: '' }],
+])('a call that the service would reject is refused when a client is opened with it: %s', (sentence, wrong) => {
+  const options = { baseUrl: 'https://events.example', publishableKey: 'pk_svcapik-1', ...wrong };
+  expect(() => openAudienceClient(options as never)).toThrow(new TypeError(`openAudienceClient: ${sentence}`));
 });
 
-describe('what consent keeps back', () => {
-  it('is reported once, with what is dropped and how to change that', () => {
-    const { client } = createClient(createService(), { consent: undefined });
-    for (const name of ['a', 'b', 'c']) client.track(name);
-    client.identify('u-1');
-    expect(said.warn).toEqual([
-      "[playline] Consent is 'none': track('a') and every later message is dropped, neither stored nor sent. When the person agrees, call setConsent('anonymous') or setConsent('full').",
-    ]);
-  });
-
-  it('is reported once for identify and alias when the consent is anonymous', () => {
-    const { client } = createClient(createService(), { consent: 'anonymous' });
-    client.track('a');
-    expect(said.warn).toEqual([]);
-    client.identify('u-1');
-    client.identify('u-1');
-    expect(said.warn).toEqual([
-      "[playline] Consent is 'anonymous': identify() and every later identify and alias is dropped, neither stored nor sent. When the person agrees, call setConsent('full').",
-    ]);
-  });
+it('a call that the service would reject registers nothing that JSON cannot say, so that no later message is lost because of it', async () => {
+  const service = createService();
+  const { client } = createClient(service);
+  client.register({ gold: 3n });
+  client.register('gold' as never);
+  client.track('one');
+  expect(await client.flush()).toBe(0);
+  expect(service.stored.size).toBe(1);
+  expect(said.error).toEqual([
+    expect.stringContaining('register was dropped: The properties are not serialisable as JSON.'),
+    expect.stringContaining('register was dropped: properties must be an object.'),
+  ]);
 });
 
-describe('what the service refuses', () => {
-  it('is shown on the console when the game has no listener', async () => {
-    const service = createService('some rejected', 'unauthorised');
-    const { client } = createClient(service, { onRejected: undefined, onDropped: undefined });
-    client.track('one');
-    client.track('two');
-    await client.flush();
-    client.track('three');
-    await client.flush();
-    expect(said.warn).toEqual([
-      expect.stringContaining('is longer than 256 characters'),
-      expect.stringContaining('No such key.'),
-    ]);
-  });
-
-  it('goes to the listener alone when the game has one', async () => {
-    const { client } = createClient(createService('unauthorised'));
-    client.track('one');
-    await client.flush();
-    expect(said).toEqual({ error: [], warn: [], log: [] });
-  });
+it('any value given to any method throws nothing, and costs no other message', async () => {
+  const strange = fc.oneof(
+    fc.anything({ withBigInt: true, withDate: true, withMap: true, withNullPrototype: true }),
+    fc.constantFrom(Symbol('game'), () => {}, { toJSON: () => undefined }, { toJSON: () => 'text' }),
+  );
+  const method = fc.constantFrom(
+    'track',
+    'page',
+    'screen',
+    'identify',
+    'alias',
+    'register',
+    'unregister',
+    'setSessionId',
+  );
+  await fc.assert(
+    fc.asyncProperty(method, strange, strange, async (name, ...given) => {
+      const service = createService();
+      const { client } = createClient(service);
+      (client[name] as (...all: unknown[]) => unknown)(...given);
+      const id = client.track('right');
+      expect(await client.close()).toBe(0);
+      expect([...service.stored.keys()]).toContain(id);
+      const window = { fromMs: 0, toMs: Date.now() + 1000 };
+      const right = service.requests[0]?.messages.find(({ messageId }) => messageId === id);
+      expect(parseMessage(right, window)).toMatchObject({ ok: true });
+    }),
+    { numRuns: 500 },
+  );
 });
 
-describe('debug', () => {
-  it('shows what is queued, sent, answered and dropped, and is off by default', async () => {
-    const service = createService('taken', 'unauthorised');
-    const { client } = createClient(service, { debug: true });
-    client.track('one');
-    await client.flush();
-    client.track('two');
-    await client.flush();
-    client.setConsent('none');
-    client.track('three');
-    const lines = [/track\('one'\) queued: \{/, /sending: \{"messages"/, /answer: .*taken/];
-    lines.push(/track\('two'\) queued/, /sending/, /answer: .*refused/, /not stored: .*No such key/);
-    lines.push(/track\('three'\) dropped: consent is none/);
-    expect(said.log.length).toBe(lines.length);
-    for (const [at, line] of lines.entries()) expect(said.log[at]).toMatch(line);
-  });
+it('texts of the page are never cut in the middle of a character', async () => {
+  const title = fc.string({ unit: fc.constantFrom('a', '😀', 'é', '👩‍🚀'), minLength: 120, maxLength: 300 });
+  await fc.assert(
+    fc.asyncProperty(title, async (pageTitle) => {
+      const service = createService();
+      const { client } = createClient(service, { context: () => ({ pageTitle, userAgent: pageTitle.repeat(5) }) });
+      client.page();
+      await client.flush();
+      const { pageTitle: sent = '', userAgent = '' } = service.requests[0]?.messages[0]?.context ?? {};
+      expect([sent.isWellFormed(), userAgent.isWellFormed()]).toEqual([true, true]);
+      expect(pageTitle.startsWith(sent)).toBe(true);
+      expect(sent.length).toBeGreaterThanOrEqual(Math.min(pageTitle.length, 255));
+    }),
+  );
+});
+
+it('a call without consent is reported once, with what is dropped and how to change that', () => {
+  const { client } = createClient(createService(), { consent: undefined });
+  for (const name of ['a', 'b', 'c']) client.track(name);
+  client.identify('u-1');
+  expect(said.warn).toEqual([
+    "[playline] Consent is 'none': track('a') and every later message is dropped, neither stored nor sent. When the person agrees, call setConsent('anonymous') or setConsent('full').",
+  ]);
+});
+
+it('a call without consent is reported once for identify and alias when the consent is anonymous', () => {
+  const { client } = createClient(createService(), { consent: 'anonymous' });
+  client.track('a');
+  expect(said.warn).toEqual([]);
+  client.identify('u-1');
+  client.identify('u-1');
+  expect(said.warn).toEqual([
+    "[playline] Consent is 'anonymous': identify() and every later identify and alias is dropped, neither stored nor sent. When the person agrees, call setConsent('full').",
+  ]);
+});
+
+it('a refusal of the service is shown on the console when the game has no listener', async () => {
+  const service = createService('some rejected', 'unauthorised');
+  const { client } = createClient(service, { onRejected: undefined, onDropped: undefined });
+  client.track('one');
+  client.track('two');
+  await client.flush();
+  client.track('three');
+  await client.flush();
+  expect(said.warn).toEqual([
+    expect.stringContaining('is longer than 256 characters'),
+    expect.stringContaining('No such key.'),
+  ]);
+});
+
+it('a refusal of the service goes to the listener alone when the game has one', async () => {
+  const { client } = createClient(createService('unauthorised'));
+  client.track('one');
+  await client.flush();
+  expect(said).toEqual({ error: [], warn: [], log: [] });
+});
+
+it('debug shows what is queued, sent, answered and dropped, and is off by default', async () => {
+  const service = createService('taken', 'unauthorised');
+  const { client } = createClient(service, { debug: true });
+  client.track('one');
+  await client.flush();
+  client.track('two');
+  await client.flush();
+  client.setConsent('none');
+  client.track('three');
+  const lines = [/track\('one'\) queued: \{/, /sending: \{"messages"/, /answer: .*taken/];
+  lines.push(/track\('two'\) queued/, /sending/, /answer: .*refused/, /not stored: .*No such key/);
+  lines.push(/track\('three'\) dropped: consent is none/);
+  expect(said.log.length).toBe(lines.length);
+  for (const [at, line] of lines.entries()) expect(said.log[at]).toMatch(line);
 });

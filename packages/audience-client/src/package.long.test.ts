@@ -4,7 +4,7 @@ import { gzipSync } from 'node:zlib';
 import { CHECKOUT } from '@playline/infra/places';
 import { until } from '@playline/testkit';
 import type { Browser, Page } from 'playwright-core';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, expect, it } from 'vitest';
 import type { Host } from './host.ts';
 import { openBrowser, type PageGlobals } from './test/open-browser.ts';
 import { type FolderSite, openFolder } from './test/open-folder.ts';
@@ -50,143 +50,135 @@ afterAll(async () => {
 
 const read = (file: string) => readFileSync(join(game.installed, file), 'utf8');
 
-describe('what npm pack makes', () => {
-  it('installs into an empty project without a network, and brings nothing else', () => {
-    expect(readdirSync(join(game.folder, 'node_modules', '@playline'))).toEqual(['audience-client']);
-    expect(readdirSync(join(game.folder, 'node_modules')).filter((name) => !name.startsWith('.'))).toEqual([
-      '@playline',
-    ]);
-  });
-
-  it('holds modules, types, scripts, their source maps, README and licence, and neither tests nor sources', () => {
-    const strange = game
-      .files()
-      .filter((file) => !/^dist\/.*\.(js|js\.map|d\.ts)$|^(package\.json|README\.md|LICENSE)$/.test(file));
-    expect(strange).toEqual([]);
-    expect(game.files().filter((file) => /test/.test(file))).toEqual([]);
-    for (const file of ['README.md', 'LICENSE', 'dist/index.d.ts', 'dist/autocapture/index.d.ts'])
-      expect(game.files()).toContain(file);
-  });
-
-  it('has a package.json whose paths all exist, and that asks for no dependency', () => {
-    const manifest = JSON.parse(read('package.json'));
-    for (const name of ['dependencies', 'devDependencies', 'publishConfig', 'private'])
-      expect(manifest).not.toHaveProperty(name);
-    // npm runs these two scripts when a package is packed, never when it is installed.
-    expect(Object.keys(manifest.scripts)).toEqual(['prepack', 'postpack']);
-    const paths = JSON.stringify(manifest).match(/\.\/dist\/[\w./-]+/g) ?? [];
-    expect(paths.length).toBeGreaterThan(6);
-    expect(paths.filter((path) => !existsSync(join(game.installed, path)) && path !== './dist/')).toEqual([]);
-  });
-
-  it('has a source map with the sources in it for every file that runs', () => {
-    const scripts = game.files().filter((file) => file.endsWith('.js'));
-    expect(scripts.length).toBeGreaterThan(10);
-    for (const file of scripts) {
-      const map = /\n\/\/# sourceMappingURL=(\S+)\s*$/.exec(read(file))?.[1] ?? `no map in ${file}`;
-      const { sources, sourcesContent } = JSON.parse(read(join(dirname(file), map)));
-      expect([file, sources.length]).toEqual([file, sourcesContent.length]);
-      for (const source of sourcesContent) expect(source).toBeTypeOf('string');
-    }
-  });
-
-  it('has a core script under 6 kB gzipped, and autocapture apart from it', () => {
-    const core = read('dist/playline-audience.min.js');
-    expect(gzipSync(core).length).toBeLessThan(CORE_GZIPPED_BYTES_MAX);
-    expect(core).not.toContain('session_started');
-    expect(read('dist/index.js')).not.toContain('autocapture');
-    expect(read('dist/playline-autocapture.min.js')).not.toContain('/v1/audience/messages');
-  });
+it('the tarball of npm pack installs into an empty project without a network, and brings nothing else', () => {
+  expect(readdirSync(join(game.folder, 'node_modules', '@playline'))).toEqual(['audience-client']);
+  expect(readdirSync(join(game.folder, 'node_modules')).filter((name) => !name.startsWith('.'))).toEqual(['@playline']);
 });
 
-describe('npm pack', () => {
-  it('leaves the folder as it was, also after an earlier pack that was killed', () => {
-    for (const name of ['package.json', 'README.md'])
-      expect(readFileSync(join(game.source, name), 'utf8')).toBe(
-        readFileSync(join(CHECKOUT, 'packages', 'audience-client', name), 'utf8'),
-      );
-    for (const name of ['LICENSE', '.package.json.kept']) expect(existsSync(join(game.source, name))).toBe(false);
-  });
+it('the tarball of npm pack holds modules, types, scripts, their source maps, README and licence, and neither tests nor sources', () => {
+  const strange = game
+    .files()
+    .filter((file) => !/^dist\/.*\.(js|js\.map|d\.ts)$|^(package\.json|README\.md|LICENSE)$/.test(file));
+  expect(strange).toEqual([]);
+  expect(game.files().filter((file) => /test/.test(file))).toEqual([]);
+  for (const file of ['README.md', 'LICENSE', 'dist/index.d.ts', 'dist/autocapture/index.d.ts'])
+    expect(game.files()).toContain(file);
 });
 
-describe('the installed package', () => {
-  it('runs in Node', async () => {
-    game.write(
-      'game.mjs',
-      `import { openAudienceClient } from '@playline/audience-client';
+it('the tarball of npm pack has a package.json whose paths all exist, and that asks for no dependency', () => {
+  const manifest = JSON.parse(read('package.json'));
+  for (const name of ['dependencies', 'devDependencies', 'publishConfig', 'private'])
+    expect(manifest).not.toHaveProperty(name);
+  // npm runs these two scripts when a package is packed, never when it is installed.
+  expect(Object.keys(manifest.scripts)).toEqual(['prepack', 'postpack']);
+  const paths = JSON.stringify(manifest).match(/\.\/dist\/[\w./-]+/g) ?? [];
+  expect(paths.length).toBeGreaterThan(6);
+  expect(paths.filter((path) => !existsSync(join(game.installed, path)) && path !== './dist/')).toEqual([]);
+});
+
+it('the tarball of npm pack has a source map with the sources in it for every file that runs', () => {
+  const scripts = game.files().filter((file) => file.endsWith('.js'));
+  expect(scripts.length).toBeGreaterThan(10);
+  for (const file of scripts) {
+    const map = /\n\/\/# sourceMappingURL=(\S+)\s*$/.exec(read(file))?.[1] ?? `no map in ${file}`;
+    const { sources, sourcesContent } = JSON.parse(read(join(dirname(file), map)));
+    expect([file, sources.length]).toEqual([file, sourcesContent.length]);
+    for (const source of sourcesContent) expect(source).toBeTypeOf('string');
+  }
+});
+
+it('the tarball of npm pack has a core script under 6 kB gzipped, and autocapture apart from it', () => {
+  const core = read('dist/playline-audience.min.js');
+  expect(gzipSync(core).length).toBeLessThan(CORE_GZIPPED_BYTES_MAX);
+  expect(core).not.toContain('session_started');
+  expect(read('dist/index.js')).not.toContain('autocapture');
+  expect(read('dist/playline-autocapture.min.js')).not.toContain('/v1/audience/messages');
+});
+
+it('npm pack leaves the folder as it was, also after an earlier pack that was killed', () => {
+  for (const name of ['package.json', 'README.md'])
+    expect(readFileSync(join(game.source, name), 'utf8')).toBe(
+      readFileSync(join(CHECKOUT, 'packages', 'audience-client', name), 'utf8'),
+    );
+  for (const name of ['LICENSE', '.package.json.kept']) expect(existsSync(join(game.source, name))).toBe(false);
+});
+
+it('the installed package runs in Node', async () => {
+  game.write(
+    'game.mjs',
+    `import { openAudienceClient } from '@playline/audience-client';
        import { openAutocapture } from '@playline/audience-client/autocapture';
        const client = openAudienceClient({ baseUrl: '${site.url}', publishableKey: 'pk_svcapik-1', consent: 'full' });
        openAutocapture(client, { sessions: false });
        const id = client.track('match_started', { players: 8 });
        console.log(JSON.stringify({ id, unsent: await client.close() }));`,
-    );
-    const { id, unsent } = JSON.parse(await game.run('game.mjs'));
-    expect(unsent).toBe(0);
-    expect(site.messages.find(({ messageId }) => messageId === id)).toMatchObject({
-      type: 'track',
-      eventName: 'match_started',
-      properties: { players: 8 },
-    });
+  );
+  const { id, unsent } = JSON.parse(await game.run('game.mjs'));
+  expect(unsent).toBe(0);
+  expect(site.messages.find(({ messageId }) => messageId === id)).toMatchObject({
+    type: 'track',
+    eventName: 'match_started',
+    properties: { players: 8 },
   });
+});
 
-  it('gives a TypeScript project types that need no other package and find mistakes', async () => {
-    const tsc = join(CHECKOUT, 'node_modules', 'typescript', 'bin', 'tsc');
-    const start = `import { openAudienceClient, type AudienceClient } from '@playline/audience-client';
+it('the installed package gives a TypeScript project types that need no other package and find mistakes', async () => {
+  const tsc = join(CHECKOUT, 'node_modules', 'typescript', 'bin', 'tsc');
+  const start = `import { openAudienceClient, type AudienceClient } from '@playline/audience-client';
       import { openAutocapture } from '@playline/audience-client/autocapture';
       const client: AudienceClient = openAudienceClient({ baseUrl: '', publishableKey: 'pk' });
       openAutocapture(client, { inactivityTimeoutMs: 1 }).touch();\n`;
-    const flags = ['--noEmit', '--strict', '--target', 'es2022', '--lib', 'es2022,dom', '--skipLibCheck', 'false'];
-    for (const kind of [
-      ['--module', 'nodenext'],
-      ['--module', 'esnext', '--moduleResolution', 'bundler'],
-    ]) {
-      game.write('right.mts', `${start}client.track('level_done', { level: 3 });`);
-      await game.run(tsc, ...flags, ...kind, 'right.mts');
-      game.write('wrong.mts', `${start}client.track(3);`);
-      await expect(game.run(tsc, ...flags, ...kind, 'wrong.mts')).rejects.toThrow(/wrong\.mts.*TS2345/);
-    }
-  });
+  const flags = ['--noEmit', '--strict', '--target', 'es2022', '--lib', 'es2022,dom', '--skipLibCheck', 'false'];
+  for (const kind of [
+    ['--module', 'nodenext'],
+    ['--module', 'esnext', '--moduleResolution', 'bundler'],
+  ]) {
+    game.write('right.mts', `${start}client.track('level_done', { level: 3 });`);
+    await game.run(tsc, ...flags, ...kind, 'right.mts');
+    game.write('wrong.mts', `${start}client.track(3);`);
+    await expect(game.run(tsc, ...flags, ...kind, 'wrong.mts')).rejects.toThrow(/wrong\.mts.*TS2345/);
+  }
+});
 
-  it.each(['script', 'module'])('runs in a browser by %s, with autocapture', async (kind) => {
-    const page = await openPage(kind);
-    const id = await call(page, ({ client }) => client.track('level_done', { level: 3 }));
-    await call(page, ({ client }) => client.flush());
-    const sent = await messagesOf(page);
-    const tracked = sent.find(({ messageId }) => messageId === id);
-    expect(sent.map(({ type, eventName }) => eventName ?? type)).toEqual(['session_started', 'page', 'level_done']);
-    expect(tracked).toMatchObject({ properties: { level: 3 }, context: { pagePath: `/${kind}` } });
-    expect(new Set(sent.map(({ sessionId }) => sessionId)).size).toBe(1);
-    await page.context().close();
-  });
+it.each(['script', 'module'])('the installed package runs in a browser by %s, with autocapture', async (kind) => {
+  const page = await openPage(kind);
+  const id = await call(page, ({ client }) => client.track('level_done', { level: 3 }));
+  await call(page, ({ client }) => client.flush());
+  const sent = await messagesOf(page);
+  const tracked = sent.find(({ messageId }) => messageId === id);
+  expect(sent.map(({ type, eventName }) => eventName ?? type)).toEqual(['session_started', 'page', 'level_done']);
+  expect(tracked).toMatchObject({ properties: { level: 3 }, context: { pagePath: `/${kind}` } });
+  expect(new Set(sent.map(({ sessionId }) => sessionId)).size).toBe(1);
+  await page.context().close();
+});
 
-  it('keeps user, registered properties and session over the pages of a browser, and views those of its history', async () => {
-    const first = await openPage('script');
-    await call(first, ({ client, history }) => {
-      client.identify('u-1', { identityType: 'steam' });
-      client.register({ build: '1.2' });
-      history.pushState(null, '', '/script/shop');
-      history.replaceState(null, '', '/script/shop?item=3');
-    });
-    await first.goBack();
-    await first.waitForURL(`${site.url}/script`);
-    await call(first, ({ client }) => client.flush());
-    await first.goto(`${site.url}/module`);
-    await first.waitForFunction('globalThis.client');
-    await call(first, ({ client }) => client.flush());
-    const sent = await messagesOf(first);
-    const pages = sent.filter(({ type }) => type === 'page');
-    expect(pages.map(({ context, properties }) => [context?.pagePath, properties?.navigation])).toEqual([
-      ...[
-        ['/script', 'load'],
-        ['/script/shop', 'push'],
-        ['/script', 'traverse'],
-        ['/module', 'load'],
-      ],
-    ]);
-    expect(pages.at(-1)).toMatchObject({ userId: 'u-1', identityType: 'steam', properties: { build: '1.2' } });
-    expect(sent.filter(({ eventName }) => eventName === 'session_started').length).toBe(1);
-    await first.context().close();
+it('the installed package keeps user, registered properties and session over the pages of a browser, and views those of its history', async () => {
+  const first = await openPage('script');
+  await call(first, ({ client, history }) => {
+    client.identify('u-1', { identityType: 'steam' });
+    client.register({ build: '1.2' });
+    history.pushState(null, '', '/script/shop');
+    history.replaceState(null, '', '/script/shop?item=3');
   });
+  await first.goBack();
+  await first.waitForURL(`${site.url}/script`);
+  await call(first, ({ client }) => client.flush());
+  await first.goto(`${site.url}/module`);
+  await first.waitForFunction('globalThis.client');
+  await call(first, ({ client }) => client.flush());
+  const sent = await messagesOf(first);
+  const pages = sent.filter(({ type }) => type === 'page');
+  expect(pages.map(({ context, properties }) => [context?.pagePath, properties?.navigation])).toEqual([
+    ...[
+      ['/script', 'load'],
+      ['/script/shop', 'push'],
+      ['/script', 'traverse'],
+      ['/module', 'load'],
+    ],
+  ]);
+  expect(pages.at(-1)).toMatchObject({ userId: 'u-1', identityType: 'steam', properties: { build: '1.2' } });
+  expect(sent.filter(({ eventName }) => eventName === 'session_started').length).toBe(1);
+  await first.context().close();
 });
 
 /** A page in an empty browser profile. Any fault of it fails the test. */

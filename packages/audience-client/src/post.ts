@@ -14,15 +14,14 @@ export interface PostOptions {
 
 export interface Post {
   /**
-   * Posts one body and returns what the answer means; never throws. With `keepalive` the request starts before this
-   * returns, and outlives the page.
+   * Posts one body and never throws. With `keepalive` the request starts before this returns, and outlives the page.
    */
   send(body: string, keepalive: boolean): Promise<Answer>;
-  /** Cancels the requests under way. Their answer then counts as `later`. */
+  /** Cancels the requests in flight, whose answer is then `later`. */
   abort(): void;
 }
 
-/** A smaller body fits into one packet with or without compression. */
+/** A smaller body fits into one packet anyway. */
 const GZIP_BYTES_MIN = 1024;
 
 export function createPost({ url, headers, fetch, requestTimeoutMs, compress }: PostOptions): Post {
@@ -30,7 +29,7 @@ export function createPost({ url, headers, fetch, requestTimeoutMs, compress }: 
   const send = async (text: string, keepalive: boolean): Promise<Answer> => {
     const stop = new AbortController();
     underWay.add(stop);
-    // Not AbortSignal.timeout: its timer cannot be cleared once the answer has come.
+    // The timer of AbortSignal.timeout cannot be cleared.
     const timer = setTimeout(() => stop.abort(), requestTimeoutMs);
     try {
       const zipped = !keepalive && compress && text.length >= GZIP_BYTES_MIN && (await gzip(text));
@@ -39,7 +38,7 @@ export function createPost({ url, headers, fetch, requestTimeoutMs, compress }: 
         headers: zipped ? { ...headers, 'content-encoding': 'gzip' } : headers,
         body: zipped || text,
         keepalive,
-        // Credentials would force the service to name the page's origin; its answer allows any origin.
+        // With credentials, an answer that allows any origin could not be read.
         credentials: 'omit',
         signal: stop.signal,
       });
@@ -59,7 +58,7 @@ export function createPost({ url, headers, fetch, requestTimeoutMs, compress }: 
   };
 }
 
-/** `null` where the platform cannot compress: the body is then sent uncompressed. */
+/** Null where the platform cannot compress. */
 async function gzip(text: string): Promise<ArrayBuffer | null> {
   const { CompressionStream } = host;
   if (!CompressionStream) return null;
@@ -67,22 +66,16 @@ async function gzip(text: string): Promise<ArrayBuffer | null> {
   return new Response(body).arrayBuffer();
 }
 
-/**
- * What an answer means for the batch. A 2xx and any 4xx but 429 are final; after any other answer the batch is sent
- * again.
- */
+/** What an answer means for the batch. */
 export type Answer =
-  /** Everything but the rejected messages is stored. The batch is never sent again. */
+  /** Stored, except for the rejected messages. */
   | { kind: 'taken'; rejections: MessageRejection[] }
-  /** Nothing was stored, and sending the batch again would not change that. */
+  /** Not stored, and final. */
   | { kind: 'refused'; rejections: MessageRejection[]; status: number; code?: string; message?: string }
-  /**
-   * It is not known what was stored. The same messages are sent again under the same ids, `afterMs` later at the
-   * earliest.
-   */
+  /** Unknown: the same messages are sent again, `afterMs` later at the earliest. */
   | { kind: 'later'; afterMs: number };
 
-/** Timers overflow after 24 days. If the service asks for a longer pause, the client asks again once a day. */
+/** Timers overflow after 24 days, so a longer pause is interrupted once a day. */
 const RETRY_AFTER_MAX_S = 24 * 60 * 60;
 
 interface Body {
@@ -92,10 +85,7 @@ interface Body {
   message?: string;
 }
 
-/**
- * Reads an answer to its end. A 2xx whose body is no MessagesResponse does not count as delivery: it may be the login
- * page of a captive portal.
- */
+/** A 2xx without a MessagesResponse is not a delivery: it may be a captive portal. */
 async function readAnswer(response: Response): Promise<Answer> {
   const { status } = response;
   const body = parseBody(await response.text().catch(() => ''));

@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { type AudienceStore, createMemoryStore } from './index.ts';
 import { createClient } from './test/client.ts';
 import { createService } from './test/service.ts';
@@ -12,125 +12,113 @@ async function sentByNextPage(store: AudienceStore, options: Parameters<typeof c
   return service.requests.flatMap(({ messages }) => messages).find(({ messageId }) => messageId === id);
 }
 
-describe('identify', () => {
-  it('holds for the messages of later pages', async () => {
-    const store = createMemoryStore();
-    const { client } = createClient(createService(), { store });
-    client.identify('u-1', { identityType: 'steam' });
-    await client.close();
-    expect(await sentByNextPage(store)).toMatchObject({ userId: 'u-1', identityType: 'steam' });
-  });
-
-  it('holds on a later page from the moment of its consent, and not before', async () => {
-    const store = createMemoryStore();
-    await createClient(createService(), { store }).client.identify('u-1');
-    const service = createService();
-    const { client } = createClient(service, { store, consent: undefined });
-    client.setConsent('full');
-    const id = client.track('after');
-    await client.flush();
-    const sent = service.requests.flatMap(({ messages }) => messages);
-    expect(sent.find(({ messageId }) => messageId === id)).toMatchObject({ userId: 'u-1' });
-  });
-
-  it.each(['anonymous', 'none'] as const)(
-    'is forgotten by the store too when the consent becomes %s',
-    async (level) => {
-      const store = createMemoryStore();
-      const { client } = createClient(createService(), { store });
-      client.identify('u-1');
-      client.setConsent(level);
-      expect(
-        store
-          .keys()
-          .map((key) => store.get(key))
-          .join(),
-      ).not.toContain('u-1');
-      expect(await sentByNextPage(store)).not.toHaveProperty('userId');
-    },
-  );
-
-  it('ignores what another script has written into the store', async () => {
-    for (const text of ['{', '"u-1"', '[]', '{"userId":3}', '{"userId":"u","identityType":"Steam"}', 'null']) {
-      const store = createMemoryStore();
-      for (const key of ['user', 'registered', 'anonymousId']) store.set(`audience:${key}`, text);
-      store.set('audience:anonymousId', 'x'.repeat(300));
-      const sent = await sentByNextPage(store);
-      expect(sent).not.toHaveProperty('userId');
-      expect(sent?.properties ?? {}).not.toHaveProperty('0');
-      expect(sent?.anonymousId).toHaveLength(36);
-    }
-  });
+it('identify holds for the messages of later pages', async () => {
+  const store = createMemoryStore();
+  const { client } = createClient(createService(), { store });
+  client.identify('u-1', { identityType: 'steam' });
+  await client.close();
+  expect(await sentByNextPage(store)).toMatchObject({ userId: 'u-1', identityType: 'steam' });
 });
 
-describe('registered properties', () => {
-  it('are in every track, page and screen of this page and later ones, under those of the call', async () => {
-    const [service, store] = [createService(), createMemoryStore()];
-    const { client } = createClient(service, { store });
-    client.register({ build: '1.2', level: 1 });
-    client.register({ region: 'eu' });
-    client.track('one', { level: 3 });
-    client.page();
-    client.screen('shop');
-    client.identify('u-1', { traits: { plan: 'free' } });
-    client.alias({ fromId: 'a', toId: 'b' });
-    await client.close();
-    const all = { build: '1.2', level: 1, region: 'eu' };
-    const { messages = [] } = service.requests[0] ?? {};
-    expect(messages.map(({ properties }) => properties)).toEqual([
-      { ...all, level: 3 },
-      all,
-      all,
-      undefined,
-      undefined,
-    ]);
-    expect((await sentByNextPage(store))?.properties).toEqual(all);
-  });
-
-  it('are gone when taken away, one by one or by reset', async () => {
-    const store = createMemoryStore();
-    const { client } = createClient(createService(), { store });
-    client.register({ build: '1.2', region: 'eu' });
-    client.unregister('region');
-    expect((await sentByNextPage(store))?.properties).toEqual({ build: '1.2' });
-    client.reset();
-    expect(await sentByNextPage(store)).not.toHaveProperty('properties');
-  });
-
-  it('stay as they were when registered, whatever the game does to its object later', async () => {
-    const [service, given] = [createService(), { items: ['sword'] }];
-    const { client } = createClient(service);
-    client.register(given);
-    given.items.push('shield');
-    client.track('one');
-    await client.flush();
-    expect(service.requests[0]?.messages[0]?.properties).toEqual({ items: ['sword'] });
-  });
-
-  it('given before the consent are kept in memory only, and used once it is given', async () => {
-    const [service, store] = [createService(), createMemoryStore()];
-    const { client } = createClient(service, { store, consent: undefined });
-    client.register({ build: '1.2' });
-    expect(store.keys()).toEqual([]);
-    client.setConsent('anonymous');
-    client.track('one');
-    await client.flush();
-    expect(service.requests[0]?.messages[0]?.properties).toEqual({ build: '1.2' });
-    client.setConsent('none');
-    expect(store.keys()).toEqual([]);
-  });
+it('identify holds on a later page from the moment of its consent, and not before', async () => {
+  const store = createMemoryStore();
+  await createClient(createService(), { store }).client.identify('u-1');
+  const service = createService();
+  const { client } = createClient(service, { store, consent: undefined });
+  client.setConsent('full');
+  const id = client.track('after');
+  await client.flush();
+  const sent = service.requests.flatMap(({ messages }) => messages);
+  expect(sent.find(({ messageId }) => messageId === id)).toMatchObject({ userId: 'u-1' });
 });
 
-describe('reset', () => {
-  it('leaves later pages nothing of the person', async () => {
+it.each(['anonymous', 'none'] as const)(
+  'identify is forgotten by the store too when the consent becomes %s',
+  async (level) => {
     const store = createMemoryStore();
     const { client } = createClient(createService(), { store });
     client.identify('u-1');
-    const before = client.anonymousId;
-    client.reset();
+    client.setConsent(level);
+    expect(
+      store
+        .keys()
+        .map((key) => store.get(key))
+        .join(),
+    ).not.toContain('u-1');
+    expect(await sentByNextPage(store)).not.toHaveProperty('userId');
+  },
+);
+
+it('identify ignores what another script has written into the store', async () => {
+  for (const text of ['{', '"u-1"', '[]', '{"userId":3}', '{"userId":"u","identityType":"Steam"}', 'null']) {
+    const store = createMemoryStore();
+    for (const key of ['user', 'registered', 'anonymousId']) store.set(`audience:${key}`, text);
+    store.set('audience:anonymousId', 'x'.repeat(300));
     const sent = await sentByNextPage(store);
     expect(sent).not.toHaveProperty('userId');
-    expect(sent?.anonymousId).toBe(client.anonymousId);
-    expect(sent?.anonymousId).not.toBe(before);
-  });
+    expect(sent?.properties ?? {}).not.toHaveProperty('0');
+    expect(sent?.anonymousId).toHaveLength(36);
+  }
+});
+
+it('registered properties are in every track, page and screen of this page and later ones, under those of the call', async () => {
+  const [service, store] = [createService(), createMemoryStore()];
+  const { client } = createClient(service, { store });
+  client.register({ build: '1.2', level: 1 });
+  client.register({ region: 'eu' });
+  client.track('one', { level: 3 });
+  client.page();
+  client.screen('shop');
+  client.identify('u-1', { traits: { plan: 'free' } });
+  client.alias({ fromId: 'a', toId: 'b' });
+  await client.close();
+  const all = { build: '1.2', level: 1, region: 'eu' };
+  const { messages = [] } = service.requests[0] ?? {};
+  expect(messages.map(({ properties }) => properties)).toEqual([{ ...all, level: 3 }, all, all, undefined, undefined]);
+  expect((await sentByNextPage(store))?.properties).toEqual(all);
+});
+
+it('registered properties are gone when taken away, one by one or by reset', async () => {
+  const store = createMemoryStore();
+  const { client } = createClient(createService(), { store });
+  client.register({ build: '1.2', region: 'eu' });
+  client.unregister('region');
+  expect((await sentByNextPage(store))?.properties).toEqual({ build: '1.2' });
+  client.reset();
+  expect(await sentByNextPage(store)).not.toHaveProperty('properties');
+});
+
+it('registered properties stay as they were when registered, whatever the game does to its object later', async () => {
+  const [service, given] = [createService(), { items: ['sword'] }];
+  const { client } = createClient(service);
+  client.register(given);
+  given.items.push('shield');
+  client.track('one');
+  await client.flush();
+  expect(service.requests[0]?.messages[0]?.properties).toEqual({ items: ['sword'] });
+});
+
+it('registered properties given before the consent are kept in memory only, and used once it is given', async () => {
+  const [service, store] = [createService(), createMemoryStore()];
+  const { client } = createClient(service, { store, consent: undefined });
+  client.register({ build: '1.2' });
+  expect(store.keys()).toEqual([]);
+  client.setConsent('anonymous');
+  client.track('one');
+  await client.flush();
+  expect(service.requests[0]?.messages[0]?.properties).toEqual({ build: '1.2' });
+  client.setConsent('none');
+  expect(store.keys()).toEqual([]);
+});
+
+it('reset leaves later pages nothing of the person', async () => {
+  const store = createMemoryStore();
+  const { client } = createClient(createService(), { store });
+  client.identify('u-1');
+  const before = client.anonymousId;
+  client.reset();
+  const sent = await sentByNextPage(store);
+  expect(sent).not.toHaveProperty('userId');
+  expect(sent?.anonymousId).toBe(client.anonymousId);
+  expect(sent?.anonymousId).not.toBe(before);
 });

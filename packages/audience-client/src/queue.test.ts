@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import { type AudienceStore, createMemoryStore } from './index.ts';
 import { createClient, holdTime, pass } from './test/client.ts';
 import { createService } from './test/service.ts';
@@ -9,135 +9,131 @@ afterEach(() => vi.useRealTimers());
 const DAY_MS = 24 * 60 * 60 * 1000;
 const messageKeys = (store: AudienceStore) => store.keys().filter((key) => key.includes(':message:'));
 
-describe('the queue', () => {
-  it('drops and reports the oldest when it has too many messages', async () => {
-    const service = createService();
-    const { client, reports } = createClient(service, { queueMessagesMax: 3 });
-    const ids = Array.from({ length: 5 }, () => client.track('one') ?? '');
-    expect(reports.dropped.flatMap(({ messageIds }) => messageIds)).toEqual(ids.slice(0, 2));
-    expect(reports.dropped[0]?.reason).toBe('queue_full');
-    await client.flush();
-    expect([...service.stored.keys()]).toEqual(ids.slice(2));
-  });
-
-  it('drops and reports the oldest when it has too many bytes', async () => {
-    const store = createMemoryStore();
-    const { client, reports } = createClient(createService(), { store, queueBytesMax: 10_000 });
-    for (let level = 0; level < 20; level += 1) client.track('level_done', { filling: 'ü'.repeat(500) });
-    const bytes = messageKeys(store).reduce((sum, key) => sum + Buffer.byteLength(store.get(key) ?? ''), 0);
-    expect(bytes).toBeLessThanOrEqual(10_000);
-    expect(reports.dropped.length).toBe(20 - messageKeys(store).length);
-  });
-
-  it('does not drop what is under way', async () => {
-    const service = createService('hangs');
-    const { client, reports } = createClient(service, { queueMessagesMax: 2, batchMessagesMax: 2 });
-    const ids = Array.from({ length: 2 }, () => client.track('under way') ?? '');
-    await pass(0);
-    const late = client.track('late');
-    expect(reports.dropped).toEqual([{ messageIds: [late], reason: 'queue_full' }]);
-    await pass(DAY_MS);
-    expect([...service.stored.keys()]).toEqual(ids);
-  });
-
-  it('refuses and reports a message over 32 KiB, and takes one of exactly that', async () => {
-    const { client, reports } = createClient(createService());
-    const store = createMemoryStore();
-    const probe = createClient(createService(), { store });
-    probe.client.track('big', { filling: '' });
-    const frame = Buffer.byteLength(store.get(messageKeys(store)[0] ?? '') ?? '');
-    expect(client.track('big', { filling: 'x'.repeat(32 * 1024 - frame) })).not.toBeNull();
-    expect(reports.dropped).toEqual([]);
-    expect(client.track('big', { filling: 'x'.repeat(32 * 1024 - frame + 1) })).toBeNull();
-    expect(reports.dropped).toMatchObject([{ reason: 'too_large' }]);
-  });
-
-  it('refuses and reports what JSON cannot say', () => {
-    const { client, reports } = createClient(createService());
-    const circle: Record<string, unknown> = {};
-    circle.self = circle;
-    expect(client.track('circle', circle)).toBeNull();
-    expect(client.track('big', { big: 1n })).toBeNull();
-    expect(reports.dropped.map(({ reason }) => reason)).toEqual(['unserialisable', 'unserialisable']);
-  });
-
-  it('keeps a message as it was when it was tracked, whatever the game does to the object later', async () => {
-    const service = createService();
-    const { client } = createClient(service);
-    const properties = { level: 1 };
-    const trackedAt = new Date().toISOString();
-    client.track('level_done', properties);
-    properties.level = 2;
-    await pass(1000);
-    await client.flush();
-    expect(service.requests[0]?.messages[0]).toMatchObject({ properties: { level: 1 }, eventTimestamp: trackedAt });
-  });
+it('the queue drops and reports the oldest when it has too many messages', async () => {
+  const service = createService();
+  const { client, reports } = createClient(service, { queueMessagesMax: 3 });
+  const ids = Array.from({ length: 5 }, () => client.track('one') ?? '');
+  expect(reports.dropped.flatMap(({ messageIds }) => messageIds)).toEqual(ids.slice(0, 2));
+  expect(reports.dropped[0]?.reason).toBe('queue_full');
+  await client.flush();
+  expect([...service.stored.keys()]).toEqual(ids.slice(2));
 });
 
-describe('the store', () => {
-  it('has a message from the moment it is tracked until the service has answered for it', async () => {
-    const store = createMemoryStore();
-    const { client } = createClient(createService('fault'), { store });
-    const id = client.track('one');
-    expect(messageKeys(store)).toEqual([expect.stringContaining(String(id))]);
-    await client.flush();
-    expect(messageKeys(store).length).toBe(1);
-    expect(await client.close()).toBe(0);
-    expect(messageKeys(store)).toEqual([]);
-  });
+it('the queue drops and reports the oldest when it has too many bytes', async () => {
+  const store = createMemoryStore();
+  const { client, reports } = createClient(createService(), { store, queueBytesMax: 10_000 });
+  for (let level = 0; level < 20; level += 1) client.track('level_done', { filling: 'ü'.repeat(500) });
+  const bytes = messageKeys(store).reduce((sum, key) => sum + Buffer.byteLength(store.get(key) ?? ''), 0);
+  expect(bytes).toBeLessThanOrEqual(10_000);
+  expect(reports.dropped.length).toBe(20 - messageKeys(store).length);
+});
 
-  it('may refuse everything: messages are sent from memory', async () => {
-    const refuse = () => {
-      throw new Error('QuotaExceededError');
-    };
-    const service = createService('fault');
-    const store = { get: refuse, set: refuse, remove: refuse, keys: refuse };
-    const { client } = createClient(service, { store });
-    client.track('one');
-    await pass(DAY_MS);
-    expect(service.stored.size).toBe(1);
-  });
+it('the queue does not drop what is under way', async () => {
+  const service = createService('hangs');
+  const { client, reports } = createClient(service, { queueMessagesMax: 2, batchMessagesMax: 2 });
+  const ids = Array.from({ length: 2 }, () => client.track('under way') ?? '');
+  await pass(0);
+  const late = client.track('late');
+  expect(reports.dropped).toEqual([{ messageIds: [late], reason: 'queue_full' }]);
+  await pass(DAY_MS);
+  expect([...service.stored.keys()]).toEqual(ids);
+});
 
-  it('gives back nothing that is too old for the service, and nothing that is no message', async () => {
-    const store = createMemoryStore();
-    const service = createService('unreachable');
-    const old = createClient(service, { store });
-    const [expired] = [old.client.track('one')];
-    await old.client.close();
-    await pass(30 * DAY_MS + 1);
-    store.set('audience:message:pk_svcapik-1:zzz', '{"broken');
-    const { client, reports } = createClient(service, { store });
-    const id = client.track('two');
-    await client.flush();
-    expect([...service.stored.keys()]).toEqual([id]);
-    expect(reports.dropped).toEqual([{ messageIds: [expired], reason: 'expired' }]);
-    expect(messageKeys(store)).toEqual([]);
-  });
+it('the queue refuses and reports a message over 32 KiB, and takes one of exactly that', async () => {
+  const { client, reports } = createClient(createService());
+  const store = createMemoryStore();
+  const probe = createClient(createService(), { store });
+  probe.client.track('big', { filling: '' });
+  const frame = Buffer.byteLength(store.get(messageKeys(store)[0] ?? '') ?? '');
+  expect(client.track('big', { filling: 'x'.repeat(32 * 1024 - frame) })).not.toBeNull();
+  expect(reports.dropped).toEqual([]);
+  expect(client.track('big', { filling: 'x'.repeat(32 * 1024 - frame + 1) })).toBeNull();
+  expect(reports.dropped).toMatchObject([{ reason: 'too_large' }]);
+});
 
-  it('keeps the messages of two publishable keys apart, and the anonymous id the same', async () => {
-    const store = createMemoryStore();
-    const one = createClient(createService('unreachable'), { store });
-    one.client.track('one');
-    await one.client.close();
-    const service = createService();
-    const two = createClient(service, { store, publishableKey: 'pk_svcapik-2' });
-    expect(await two.client.close()).toBe(0);
-    expect(service.requests).toEqual([]);
-    expect(two.client.anonymousId).toBe(one.client.anonymousId);
-  });
+it('the queue refuses and reports what JSON cannot say', () => {
+  const { client, reports } = createClient(createService());
+  const circle: Record<string, unknown> = {};
+  circle.self = circle;
+  expect(client.track('circle', circle)).toBeNull();
+  expect(client.track('big', { big: 1n })).toBeNull();
+  expect(reports.dropped.map(({ reason }) => reason)).toEqual(['unserialisable', 'unserialisable']);
+});
 
-  it('shared by two clients loses nothing and sends almost nothing twice', async () => {
-    const store = createMemoryStore();
-    const service = createService();
-    const one = createClient(service, { store });
-    const ofOne = one.client.track('one');
-    const two = createClient(service, { store });
-    const ofTwo = two.client.track('two');
-    await two.client.flush();
-    await one.client.flush();
-    expect([...service.stored.keys()].sort()).toEqual([ofOne, ofTwo].map(String).sort());
-    // The second client had loaded the first one's message; the first then saw in the store that the message was
-    // settled.
-    expect(service.requests.length).toBe(1);
-  });
+it('the queue keeps a message as it was when it was tracked, whatever the game does to the object later', async () => {
+  const service = createService();
+  const { client } = createClient(service);
+  const properties = { level: 1 };
+  const trackedAt = new Date().toISOString();
+  client.track('level_done', properties);
+  properties.level = 2;
+  await pass(1000);
+  await client.flush();
+  expect(service.requests[0]?.messages[0]).toMatchObject({ properties: { level: 1 }, eventTimestamp: trackedAt });
+});
+
+it('the store has a message from the moment it is tracked until the service has answered for it', async () => {
+  const store = createMemoryStore();
+  const { client } = createClient(createService('fault'), { store });
+  const id = client.track('one');
+  expect(messageKeys(store)).toEqual([expect.stringContaining(String(id))]);
+  await client.flush();
+  expect(messageKeys(store).length).toBe(1);
+  expect(await client.close()).toBe(0);
+  expect(messageKeys(store)).toEqual([]);
+});
+
+it('the store may refuse everything: messages are sent from memory', async () => {
+  const refuse = () => {
+    throw new Error('QuotaExceededError');
+  };
+  const service = createService('fault');
+  const store = { get: refuse, set: refuse, remove: refuse, keys: refuse };
+  const { client } = createClient(service, { store });
+  client.track('one');
+  await pass(DAY_MS);
+  expect(service.stored.size).toBe(1);
+});
+
+it('the store gives back nothing that is too old for the service, and nothing that is no message', async () => {
+  const store = createMemoryStore();
+  const service = createService('unreachable');
+  const old = createClient(service, { store });
+  const [expired] = [old.client.track('one')];
+  await old.client.close();
+  await pass(30 * DAY_MS + 1);
+  store.set('audience:message:pk_svcapik-1:zzz', '{"broken');
+  const { client, reports } = createClient(service, { store });
+  const id = client.track('two');
+  await client.flush();
+  expect([...service.stored.keys()]).toEqual([id]);
+  expect(reports.dropped).toEqual([{ messageIds: [expired], reason: 'expired' }]);
+  expect(messageKeys(store)).toEqual([]);
+});
+
+it('the store keeps the messages of two publishable keys apart, and the anonymous id the same', async () => {
+  const store = createMemoryStore();
+  const one = createClient(createService('unreachable'), { store });
+  one.client.track('one');
+  await one.client.close();
+  const service = createService();
+  const two = createClient(service, { store, publishableKey: 'pk_svcapik-2' });
+  expect(await two.client.close()).toBe(0);
+  expect(service.requests).toEqual([]);
+  expect(two.client.anonymousId).toBe(one.client.anonymousId);
+});
+
+it('the store shared by two clients loses nothing and sends almost nothing twice', async () => {
+  const store = createMemoryStore();
+  const service = createService();
+  const one = createClient(service, { store });
+  const ofOne = one.client.track('one');
+  const two = createClient(service, { store });
+  const ofTwo = two.client.track('two');
+  await two.client.flush();
+  await one.client.flush();
+  expect([...service.stored.keys()].sort()).toEqual([ofOne, ofTwo].map(String).sort());
+  // The second client had loaded the first one's message; the first then saw in the store that the message was
+  // settled.
+  expect(service.requests.length).toBe(1);
 });

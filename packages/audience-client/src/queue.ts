@@ -7,17 +7,17 @@ export interface Entry {
   readonly id: string;
   /** Its key in the store; keys sort by age. */
   readonly key: string;
-  /** The message as JSON. While `kept` is true the store's version wins: another tab may have settled or changed it. */
+  /** JSON. While `kept` is true the text in the store wins: another tab may have changed it. */
   text: string;
-  /** Bytes of the text and of the comma after it. */
+  /** With the comma after it. */
   bytes: number;
-  /** False when the store refused it. */
+  /** False when the store failed. */
   kept: boolean;
-  /** A number that grows with each entry of this queue. */
+  /** Ascending within this queue. */
   readonly order: number;
-  /** How many requests under way carry this entry. */
+  /** How many requests in flight carry this entry. */
   requests: number;
-  /** True when one of those requests outlives the page. */
+  /** One of those requests outlives the page. */
   leaving: boolean;
 }
 
@@ -25,7 +25,7 @@ export interface Batch {
   readonly body: string;
   readonly bytes: number;
   readonly entries: Entry[];
-  /** True when its request outlives the page. */
+  /** Its request outlives the page. */
   readonly leaving: boolean;
 }
 
@@ -41,25 +41,22 @@ export interface QueueOptions extends BatchLimits {
 
 export interface Queue {
   readonly size: number;
-  /** `order` of the newest entry. */
   readonly newest: number;
-  /** Loads the entries of the store that this queue lacks: an earlier page or another tab wrote them. */
+  /** Loads entries that an earlier page or another tab stored. */
   load(): void;
   add(id: string, text: string): void;
   /**
    * Takes the oldest entries that fit into one batch; null when there is none. They stay in the queue until `remove`.
-   * Entries that a request which outlives the page carries are not taken. Those that an ordinary request carries are,
-   * so the caller must make ordinary requests one at a time.
-   * @param leaving true when the request of this batch outlives the page
+   * Entries of `leaving` requests are not taken again; entries of ordinary requests are, so make those one at a time.
    */
   take(limits: BatchLimits, leaving?: boolean): Batch | null;
-  /** Whether an entry as old as `order` waits, or enough entries for a whole batch. */
+  /** Whether an entry as old as `order` waits, or a whole batch. */
   isDue(order: number, limits: BatchLimits): boolean;
-  /** A request has ended: its entries may be taken again. */
+  /** The request ended: its entries may be taken again. */
   release(batch: Batch): void;
-  /** Returns those that were still in the queue. */
+  /** Returns those that were in the queue. */
   remove(entries: Entry[]): Entry[];
-  /** Replaces each message by what `change` returns; null removes it. */
+  /** Replaces each message; null removes it. */
   rewrite(change: (message: Message) => Message | null): void;
 }
 
@@ -69,13 +66,13 @@ const BODY_END = ']}';
 export const byteLength = (text: string): number => new TextEncoder().encode(text).length;
 
 interface State extends QueueOptions {
-  /** The oldest first. */
+  /** Oldest first. */
   entries: Entry[];
   bytes: number;
   newest: number;
 }
 
-/** A bounded queue. Each entry is also in the store, from when it is added until it is settled. */
+/** A bounded queue whose entries are also in the store until they are settled. */
 export function createQueue(options: QueueOptions): Queue {
   const state: State = { ...options, entries: [], bytes: 0, newest: 0 };
   return {
@@ -156,7 +153,7 @@ function trim(state: State): void {
   let [count, bytes] = [state.entries.length, state.bytes];
   for (const entry of state.entries) {
     if (count <= state.messagesMax && bytes <= state.bytesMax) break;
-    // A request carries it, so it may be delivered at this moment. Reporting it as dropped could be wrong.
+    // A request in flight may be delivering it.
     if (entry.requests > 0) continue;
     gone.push(entry);
     count -= 1;
@@ -188,7 +185,7 @@ function take(state: State, limits: BatchLimits, leaving: boolean): Batch | null
   return { body: BODY_START + entries.map(({ text }) => text).join() + BODY_END, bytes, entries, leaving };
 }
 
-/** Takes over what another tab has written; returns false when that tab has settled the message. */
+/** Applies what another tab wrote. False when that tab has settled the message. */
 function refresh(state: State, entry: Entry): boolean {
   const text = entry.kept ? state.storage.read(entry.key, entry.text) : entry.text;
   if (text === null) return false;
@@ -213,7 +210,7 @@ function rewrite(state: State, change: (message: Message) => Message | null): vo
       continue;
     }
     replace(state, entry, JSON.stringify(message));
-    // Removed first: if the store refuses the changed text, the old text must not stay in it.
+    // Removed first: if the store refuses the new text, the old one must not stay.
     state.storage.remove(entry.key);
     entry.kept = state.storage.put(entry.key, entry.text);
   }

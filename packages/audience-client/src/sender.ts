@@ -14,46 +14,38 @@ export interface SenderOptions {
 }
 
 export interface Sender {
-  /** To be called after each message that was queued. */
+  /** Call it after each queued message. */
   onQueued(): void;
-  /** Resolves to the number of messages still unsent. */
+  /** Resolves to the number of unsent messages. */
   flush(): Promise<number>;
-  /** The page may end at any time from now on. Starts requests that outlive it before this method returns. */
+  /** The page may end at any time: starts requests that outlive it before this returns. */
   leave(): void;
-  /** Called when the network is back. */
+  /** The network is back. */
   resume(): void;
   close(): Promise<number>;
 }
 
-/** First wait in milliseconds after a failure; it doubles with each failure that follows. */
+/** First back-off; it doubles with each failure. */
 const RETRY_MIN_MS = 1000;
-/** A page is often open for a few minutes only, and should try again within them. */
+/** Pages are often open for a few minutes only. */
 const RETRY_MAX_MS = 60_000;
 
 interface State extends SenderOptions {
   timer: ReturnType<typeof setTimeout> | undefined;
   running: Promise<void> | null;
   closed: boolean;
-  /** Entries up to this `order` have been asked to leave. */
+  /** Entries up to this `order` must be sent now. */
   due: number;
   failures: number;
-  /**
-   * By `performance.now()`: the end of our own back-off, which `close` ignores. Not the wall clock, since that may be
-   * set.
-   */
+  /** End of the back-off, by `performance.now()`; `close` ignores it. */
   retryAtMs: number;
-  /**
-   * By `performance.now()`: the end of the service's Retry-After, which nothing ignores. Only a new page asks again.
-   */
+  /** End of the service's Retry-After, by `performance.now()`; only a new page ignores it. */
   refusedUntilMs: number;
-  /** Bytes of requests under way that will outlive the page. */
+  /** Bytes of `keepalive` requests in flight. */
   leavingBytes: number;
 }
 
-/**
- * Sends one batch at a time: when enough messages wait, when the oldest has waited long enough, and when the page is
- * closed.
- */
+/** Sends one batch at a time: when a batch is full, when its oldest message is due, and when the page closes. */
 export function openSender(options: SenderOptions): Sender {
   const state: State = {
     ...options,
@@ -98,7 +90,7 @@ function maySend({ retryAtMs, refusedUntilMs }: State): boolean {
 
 async function flush(state: State): Promise<number> {
   state.due = state.queue.newest;
-  // Started in a later turn of the event loop, so that `running` is set before it can end.
+  // Starts in a later turn of the event loop, so that `running` is set before it can end.
   state.running ??= Promise.resolve().then(() => drain(state));
   await state.running;
   return state.queue.size;
@@ -124,19 +116,18 @@ function schedule(state: State): void {
     },
     Math.max(state.flushIntervalMs, waitMs),
   );
-  // In Node a process that has nothing else to do may exit; `close` is there to send the rest.
+  // In Node the timer must not keep the process alive.
   (state.timer as { unref?(): void }).unref?.();
 }
 
 function leave(state: State): void {
   if (host.navigator?.onLine === false || performance.now() < state.refusedUntilMs) return;
   for (;;) {
-    const room = BATCH_BYTES_MAX - state.leavingBytes;
-    const batch = state.queue.take({ ...limitsOf(state), bytesMax: room }, true);
+    const bytesMax = BATCH_BYTES_MAX - state.leavingBytes;
+    const batch = state.queue.take({ ...limitsOf(state), bytesMax }, true);
     if (!batch) return;
     state.leavingBytes += batch.bytes;
-    // Not awaited: only a page that lives on learns whether it arrived. If this one does not, the next page sends it
-    // again.
+    // Not awaited: the page may end first, and the next page then sends it again.
     void state.post.send(batch.body, true).then((answer) => {
       state.leavingBytes -= batch.bytes;
       settle(state, batch, answer);
@@ -145,16 +136,13 @@ function leave(state: State): void {
   }
 }
 
-/**
- * This is the only place where a message leaves queue and store: when the service has answered for it, or when it is
- * dropped and reported. So delivery is at least once.
- */
+/** Only here do messages leave queue and store: answered by the service, or dropped and reported. */
 function settle(state: State, batch: Batch, answer: Answer): void {
   state.queue.release(batch);
   if (answer.kind === 'later') {
     const backOffMs = Math.min(RETRY_MAX_MS, RETRY_MIN_MS * 2 ** state.failures);
     state.failures += 1;
-    // Half of the wait is random, so that clients that failed together do not come back together.
+    // Jitter keeps clients that failed together apart.
     const jitteredMs = backOffMs * (0.5 + Math.random() / 2);
     state.retryAtMs = performance.now() + jitteredMs;
     if (answer.afterMs > 0) state.refusedUntilMs = performance.now() + answer.afterMs + jitteredMs;

@@ -2,9 +2,8 @@ import { host } from './host.ts';
 import { EVENT_AGE_MAX_MS, MESSAGE_BYTES_MAX } from './message.ts';
 
 /**
- * Keeps unsent messages and the anonymous id beyond the page or the process. Each message is one entry, so that tabs
- * which share a store never overwrite each other's. Its methods are synchronous, because a page that is closing waits
- * for nothing. They may throw (quota, blocked storage): the client then goes on in memory.
+ * Keeps unsent messages and ids beyond the page. One entry per message, so that tabs do not overwrite each other.
+ * Synchronous, because a closing page does not wait. Methods may throw: the client then continues in memory.
  */
 export interface AudienceStore {
   get(key: string): string | null;
@@ -13,7 +12,7 @@ export interface AudienceStore {
   keys(): string[];
 }
 
-/** A store in memory, which is lost when the process ends. */
+/** A store in memory. */
 export function createMemoryStore(): AudienceStore {
   const entries = new Map<string, string>();
   return {
@@ -24,11 +23,10 @@ export function createMemoryStore(): AudienceStore {
   };
 }
 
-/** `localStorage` of a page, or a memory store where that is missing or blocked. */
+/** `localStorage` of a page, or a memory store where it is missing or blocked. */
 export function createBrowserStore(): AudienceStore {
   try {
-    // Only on a page: other runtimes have a `localStorage` too, which is one file for the whole process or only prints
-    // a warning.
+    // Only on a page: in other runtimes `localStorage` is one file for the whole process, or warns.
     const storage = host.document && host.localStorage;
     if (storage)
       return {
@@ -38,12 +36,12 @@ export function createBrowserStore(): AudienceStore {
         keys: () => Array.from({ length: storage.length }, (_, index) => storage.key(index) ?? ''),
       };
   } catch {
-    // Where the user has blocked storage, reading the property already throws.
+    // Blocked storage throws when the property is read.
   }
   return createMemoryStore();
 }
 
-/** Exceptions of a store must not reach the game. The client then goes on in memory. */
+/** Exceptions of a store must not reach the game. */
 export function attempt<T>(action: () => T, otherwise: T): T {
   try {
     return action();
@@ -52,29 +50,25 @@ export function attempt<T>(action: () => T, otherwise: T): T {
   }
 }
 
-/** Messages in the store, one entry each. No method throws. */
+/** Messages in the store. No method throws. */
 export interface MessageStorage {
-  /** False when the store refused it. */
+  /** False when the store failed. */
   put(key: string, text: string): boolean;
-  /** Null when the store no longer has it; `otherwise` when the store cannot be read. */
+  /** Null when the store has it no longer; `otherwise` when it cannot be read. */
   read(key: string, otherwise: string): string | null;
   remove(key: string): void;
-  /** All messages in the store, the oldest first. */
+  /** Oldest first. */
   list(): { key: string; text: string; expired: boolean }[];
   /** A key that sorts by time, then by `order`. */
   keyOf(id: string, order: number): string;
   idOf(key: string): string;
 }
 
-/**
- *
- * @param prefix start of every key: messages of another publishable key are not ours to send
- */
+/** @param prefix of every key; messages of another publishable key have another prefix */
 export function createMessageStorage(store: AudienceStore, prefix: string): MessageStorage {
   const remove = (key: string) => attempt(() => store.remove(key), undefined);
   const isSound = (text: string | null): text is string =>
-    // Text that is no JSON would make the service refuse the whole batch, and text that is too large would never be
-    // sent.
+    // Invalid JSON would make the service refuse the whole batch.
     text !== null && text.length <= MESSAGE_BYTES_MAX && attempt(() => JSON.parse(text), null) !== null;
   return {
     put: (key, text) =>
@@ -85,7 +79,7 @@ export function createMessageStorage(store: AudienceStore, prefix: string): Mess
     read: (key, otherwise) => attempt(() => store.get(key), otherwise),
     remove,
     list() {
-      // By the wall clock: messages outlive the page, and a monotonic clock starts again with each page.
+      // By the wall clock, because messages outlive the page.
       const listedAt = Date.now();
       const oldest = prefix + toStamp(listedAt - EVENT_AGE_MAX_MS);
       const keys = attempt(() => store.keys(), []).filter((key) => key.startsWith(prefix));
@@ -101,7 +95,7 @@ export function createMessageStorage(store: AudienceStore, prefix: string): Mess
   };
 }
 
-/** Milliseconds as text that sorts by time until the year 5188. */
+/** Sorts as text until the year 5188. */
 function toStamp(timeMs: number): string {
   return timeMs.toString(36).padStart(9, '0');
 }

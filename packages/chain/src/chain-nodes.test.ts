@@ -115,10 +115,10 @@ describe('the setting of chains', () => {
     const readme = readFileSync(new URL('../README.md', import.meta.url), 'utf8');
     const [, section = ''] = readme.split('## The setting `CHAIN_NODES`');
     const rows = [...section.split('\n## ')[0]!.matchAll(/^\| (`[^|]+) \|/gm)].map(([, names = '']) => names);
-    const told = rows.flatMap((names) => [...names.matchAll(/`(\w+)`/g)].map(([, name = '']) => name));
+    const message = rows.flatMap((names) => [...names.matchAll(/`(\w+)`/g)].map(([, name = '']) => name));
     const { chainId: _, feeMaxWei, priorityFeeMaxWei, ...others } = parse([chain])[0]!;
     const has = [...Object.keys(others), 'feeMaxGwei', 'priorityFeeMaxGwei'];
-    expect(told.sort()).toEqual(has.sort());
+    expect(message.sort()).toEqual(has.sort());
     const [, example = ''] = /```json\n(.*?)\n```/s.exec(section) ?? [];
     expect(chainNodes().safeParse(example).success).toBe(true);
   });

@@ -3,66 +3,58 @@ import { z } from 'zod';
 import { type BridgeEvent, type BridgeSettings, parseBridge } from './logs/bridges.ts';
 import type { LegacyToken } from './logs/read-activities.ts';
 
-/** Only chains of the namespace `eip155` are supported, those with the Ethereum virtual machine. */
+/** The setting `CHAIN_NODES`: chains and their nodes. Only chains of the namespace `eip155` are supported. */
 const CHAIN_ID = /^eip155:([1-9]\d{0,14})$/;
-/** A larger depth is a mistake: it would be more than a month of blocks of most chains. */
+/** More than a month of blocks of most chains. */
 const DEPTH_MAX = 1_000_000;
-/** Most chains make a block about once a second or more rarely. */
 const POLL_MS = 1_000;
 const RANGE_BLOCKS = 1_000;
-/** Ten blocks of the slowest common chain. A working chain never misses so many in a row. */
+/** Ten blocks of the slowest common chain. */
 const STILL_AFTER_S = 120;
 const RANGE_BLOCKS_MAX = 100_000;
 const GWEI = 1_000_000_000;
 
-/** A chain and its nodes: the settings of every process that talks to nodes. */
+/** Settings of every process that uses nodes. */
 export interface NodesOfChain {
   readonly name: string;
-  /** `eip155:` and `chainId`. */
   readonly id: string;
-  /** The number that nodes return for `eth_chainId`. */
+  /** The result of `eth_chainId`. */
   readonly chainId: number;
-  /** URLs of nodes with JSON-RPC over HTTP, the preferred one first. Any part of them may be a secret. */
+  /** Preferred first. Any part may be a secret. */
   readonly urls: readonly string[];
-  /** Which block is final: the one that the nodes report, or the one so many blocks behind the latest. */
+  /** As the nodes report it, or a number of blocks behind the latest. */
   readonly finality: 'finalized' | number;
-  /** Interval in milliseconds between two looks at the end of the chain. */
   readonly pollMs: number;
 }
 
-/** The further settings of an indexer. */
 export interface IndexedChain extends NodesOfChain {
-  /** The first block that is indexed. */
   readonly start: number;
   readonly rangeBlocks: number;
   readonly nativeSymbol: string;
   readonly marketplaces: readonly string[];
   readonly bridges: readonly BridgeEvent[];
   readonly legacyTokens: readonly LegacyToken[];
-  /** Whether its blocks have a bloom filter of their logs. */
   readonly hasBlooms: boolean;
-  /** Seconds without a new block until the chain is reported as stalled. 0: never, for chains without empty blocks. */
+  /** Without a new block, until the chain is reported as stalled. 0: never. */
   readonly stillAfterS: number;
 }
 
-/** The further settings of a minter: limits of a transaction, and when it is sent again or its fees are raised. */
 export interface MintableChain extends NodesOfChain {
   readonly gasMax: number;
   readonly feeMaxWei: bigint;
   readonly priorityFeeMaxWei: bigint;
   readonly stuckAfterS: number;
   readonly resendEveryS: number;
-  /** Most transactions of a signer that are in no block. */
+  /** Transactions of a signer that are in no block. */
   readonly openNoncesMax: number;
-  /** Most transactions of a signer that are not final, in a block or not. */
+  /** Transactions of a signer that are not final. */
   readonly unfinalNoncesMax: number;
   readonly assetsMax: number;
 }
 
-/** One chain of the setting `CHAIN_NODES`, with all its members. */
 export interface ChainOfSettings extends IndexedChain, MintableChain {}
 
-/** CryptoKitties: the best known contract that needs this. Others are settings. */
+/** CryptoKitties, the best known one. */
 const KNOWN_LEGACY_TOKENS: Readonly<Record<string, readonly LegacyToken[]>> = {
   'eip155:1': [{ contract: '0x06012c8cf97bead5deae237070f9587f8e7a266d', type: 'ERC721' }],
 };
@@ -94,7 +86,6 @@ const isHttp = (text: string) => ['http:', 'https:'].includes(URL.parse(text)?.p
 const isFinality = (given: unknown) =>
   given === 'finalized' || (Number.isInteger(given) && Number(given) >= 1 && Number(given) <= DEPTH_MAX);
 
-/** @returns wei */
 const gwei = (fallback: number) =>
   z
     .number()
@@ -150,10 +141,7 @@ const chain = z.strictObject({ ...ofNodes, ...ofIndexer, ...ofMinter }).transfor
 
 const isEachOnce = (values: readonly string[]) => new Set(values).size === values.length;
 
-/**
- * The setting `CHAIN_NODES`: a JSON list of chains. Only `name`, `id` and `urls` are required. Every process reads the
- * same text and validates all of it. Error messages never contain a URL.
- */
+/** Parses `CHAIN_NODES`. Only `name`, `id` and `urls` are required. Errors never contain a URL. */
 export const chainNodes = () =>
   z
     .string()

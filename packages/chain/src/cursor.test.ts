@@ -8,11 +8,11 @@ import { addressOf } from './test/rows.ts';
 
 const keyOf = (id: number) => ({ id, secret: Buffer.alloc(32, id + 1) });
 const cursors = createCursors({ keys: [keyOf(3)] });
-const place: CursorPosition = { gap: { ...START_GAP, side: 'after', updatedAt: 12_345 }, direction: 'next' };
+const position: CursorPosition = { gap: { ...START_GAP, side: 'after', updatedAt: 12_345 }, direction: 'next' };
 const scope: CursorScope = { chain: 'main', filters: NO_FILTERS };
 
 const times = fc.option(fc.nat(MICROSECONDS_MAX));
-const places: fc.Arbitrary<CursorPosition> = fc.record({
+const positions: fc.Arbitrary<CursorPosition> = fc.record({
   gap: fc.record({
     side: fc.constantFrom('before' as const, 'after' as const),
     updatedAt: fc.nat(MICROSECONDS_MAX),
@@ -33,7 +33,7 @@ const scopes: fc.Arbitrary<CursorScope> = fc.record({
 describe('a cursor', () => {
   it('leads back to its place, as a short text that needs no escape in a URL', () => {
     fc.assert(
-      fc.property(places, scopes, (any, of) => {
+      fc.property(positions, scopes, (any, of) => {
         const text = cursors.encode(any, of);
         expect(text).toMatch(/^[A-Za-z0-9_-]{79}$/);
         expect(cursors.decode(text, of)).toEqual({ ok: true, place: any });
@@ -43,20 +43,20 @@ describe('a cursor', () => {
 
   it('is refused for any other query: another chain, another filter', () => {
     fc.assert(
-      fc.property(places, scopes, scopes, (any, of, other) => {
+      fc.property(positions, scopes, scopes, (any, of, other) => {
         fc.pre(JSON.stringify(of) !== JSON.stringify(other));
         expect(cursors.decode(cursors.encode(any, of), other)).toEqual({ ok: false, reason: 'mismatched' });
       }),
     );
     const elsewhere = { ...scope, chain: 'main-2' };
-    expect(cursors.decode(cursors.encode(place, scope), elsewhere)).toEqual({ ok: false, reason: 'mismatched' });
+    expect(cursors.decode(cursors.encode(position, scope), elsewhere)).toEqual({ ok: false, reason: 'mismatched' });
     const swapped = { ...NO_FILTERS, toIndexedAt: 5 };
-    const text = cursors.encode(place, { chain: 'main', filters: { ...NO_FILTERS, fromIndexedAt: 5 } });
+    const text = cursors.encode(position, { chain: 'main', filters: { ...NO_FILTERS, fromIndexedAt: 5 } });
     expect(cursors.decode(text, { chain: 'main', filters: swapped })).toEqual({ ok: false, reason: 'mismatched' });
   });
 
   it('is refused when any bit of it was changed', () => {
-    const bytes = Buffer.from(cursors.encode(place, scope), 'base64url');
+    const bytes = Buffer.from(cursors.encode(position, scope), 'base64url');
     for (let bit = 0; bit < bytes.length * 8; bit++) {
       const edited = Buffer.from(bytes);
       edited[bit >> 3]! ^= 1 << (bit & 7);
@@ -65,7 +65,7 @@ describe('a cursor', () => {
   });
 
   it('is refused, without a throw, when it is any other text', () => {
-    const good = cursors.encode(place, scope);
+    const good = cursors.encode(position, scope);
     const texts = ['', '=', 'null', '💥', `${good}=`, `${good} `, ` ${good}`, good.slice(1), `${good}AAAA`, '%00'];
     for (const text of texts) expect(cursors.decode(text, scope)).toEqual({ ok: false, reason: 'malformed' });
     fc.assert(
@@ -76,7 +76,7 @@ describe('a cursor', () => {
   });
 
   it('has only one spelling: the unused bits of its last character must be zero', () => {
-    const good = cursors.encode(place, scope);
+    const good = cursors.encode(position, scope);
     const alphabet = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_';
     const spellings = [...alphabet].filter((last) => cursors.decode(good.slice(0, -1) + last, scope).ok);
     expect(spellings).toEqual([good.at(-1)]);
@@ -85,10 +85,10 @@ describe('a cursor', () => {
   it('is valid under earlier keys that are still listed, and under no other', () => {
     const former = createCursors({ keys: [keyOf(1)] });
     const present = createCursors({ keys: [keyOf(2), keyOf(1)] });
-    expect(present.decode(former.encode(place, scope), scope)).toEqual({ ok: true, place });
-    expect(former.decode(present.encode(place, scope), scope)).toEqual({ ok: false, reason: 'foreign' });
+    expect(present.decode(former.encode(position, scope), scope)).toEqual({ ok: true, place: position });
+    expect(former.decode(present.encode(position, scope), scope)).toEqual({ ok: false, reason: 'foreign' });
     const sameId = createCursors({ keys: [{ id: 1, secret: Buffer.alloc(32, 9) }] });
-    expect(sameId.decode(former.encode(place, scope), scope)).toEqual({ ok: false, reason: 'foreign' });
+    expect(sameId.decode(former.encode(position, scope), scope)).toEqual({ ok: false, reason: 'foreign' });
   });
 
   it.each([

@@ -11,71 +11,61 @@ import {
 import { compareUuids } from '@playline/stores';
 import type { ActivityFilters } from './store.ts';
 
-/**
- * Sort key of a version within its chain. Microseconds are whole numbers below 2^53 (the year 2255), never a Date,
- * which has only milliseconds.
- */
+/** Sort key of a version within its chain. */
 export interface Position {
-  /** Epoch microseconds. */
+  /** Epoch microseconds below 2^53 (the year 2255), never a Date. */
   readonly updatedAt: number;
-  /** UUID in lower case. */
+  /** Lower case. */
   readonly id: string;
 }
 
-/** A place between positions: before or after one, which need not exist. */
+/** Before or after a position, which need not exist. */
 export interface Gap extends Position {
   readonly side: GapSide;
 }
 
-/** Last time that is exact both in code and in the log: the Avro codec refuses 2^53 - 1 and more. */
+/** The Avro codec refuses 2^53 - 1 and more. */
 export const MICROSECONDS_MAX: number = Number.MAX_SAFE_INTEGER - 1;
 
-/** Before every position. */
 export const START_GAP: Gap = { side: 'before', updatedAt: 0, id: '00000000-0000-0000-0000-000000000000' };
 
-/** Below zero when `a` comes before `b`, zero for the same position. Every store uses this order. */
+/** Every store uses this order. */
 export function comparePositions(a: Position, b: Position): number {
   return a.updatedAt === b.updatedAt ? compareUuids(a.id, b.id) : a.updatedAt - b.updatedAt;
 }
 
-/** Whether a position lies beyond a gap in the direction of reading. */
 export function isBeyond(position: Position, gap: Gap, direction: Direction): boolean {
   return isBeyondGap(comparePositions(position, gap), gap.side, direction);
 }
 
-/** The gap right before or right after a position. */
 export function toGap({ updatedAt, id }: Position, side: Gap['side']): Gap {
   return { side, updatedAt, id };
 }
 
-/** The query that a cursor belongs to. It is valid for no other. */
+/** The query that a cursor is valid for. */
 export interface CursorScope {
-  /** Name of the chain. */
   readonly chain: string;
   readonly filters: ActivityFilters;
 }
 
-/** Where to continue, and in which direction. */
 export interface CursorPosition {
   readonly gap: Gap;
   readonly direction: Direction;
 }
 
-/** The decoded cursor, or why it is refused. */
 export type ReadCursor =
   | { readonly ok: true; readonly position: CursorPosition }
   | Extract<ReadSignedCursor, { readonly ok: false }>;
 
 export interface Cursors {
-  /** A text that is safe in a URL. */
-  encode(place: CursorPosition, scope: CursorScope): string;
-  /** Never throws, whatever text a client sent. */
+  encode(position: CursorPosition, scope: CursorScope): string;
+  /** Never throws. */
   decode(text: string, scope: CursorScope): ReadCursor;
 }
 
-/** Creates the cursors of activities. @throws RangeError for keys that cannot be used */
+/** @throws RangeError for unusable keys */
 export function createCursors({ keys }: { keys: readonly CursorKey[] }): Cursors {
-  // They were the first kind of cursors, so they name no purpose.
+  // Without a purpose, because these were the first cursors.
   const cursors = createSignedCursors({ keys, purpose: '', timeMax: MICROSECONDS_MAX, nameOf: toName });
   return {
     encode: ({ gap, direction }, scope) =>

@@ -1,63 +1,54 @@
-/** The parts of a block that an indexer needs. Hashes are `0x` and 64 lower-case hexadecimal digits. */
+/** Port to a node of a chain. Hashes and data are lower-case hexadecimal with `0x`. */
 export interface ChainBlock {
   readonly number: number;
   readonly hash: string;
   readonly parentHash: string;
-  /** Epoch seconds, set by the producer of the block. */
+  /** Set by the producer of the block. */
   readonly timestampS: number;
-  /** 256 bytes: bloom filter of its logs, to check that none is missing. */
+  /** 256 bytes. */
   readonly logsBloom: Buffer;
 }
 
-/** A log that a contract emitted. Texts are lower-case hexadecimal with `0x`. */
 export interface ChainLog {
   readonly blockNumber: number;
   readonly blockHash: string;
   readonly transactionHash: string;
   readonly transactionIndex: number;
-  /** Index within its block, from 0. */
   readonly logIndex: number;
   readonly address: string;
-  /** Zero to four topics of 32 bytes. */
+  /** Up to four. */
   readonly topics: readonly string[];
   readonly data: string;
 }
 
-/** A read-only call of a contract. */
 export interface ContractCall {
   readonly to: string;
-  /** Hexadecimal with `0x`. */
   readonly data: string;
 }
 
-/**
- * Hexadecimal with `0x`; null when the contract failed (it has no such function, reverts, or needs too much gas); a
- * `NodeFault` when the node did not carry out this call.
- */
+/** null when the contract failed; a NodeFault when the node did not execute the call. */
 export type CallResult = string | null | NodeFault;
 
-/** What went wrong with a request to a node. */
 export type NodeFaultKind =
   /** No answer, or an invalid one. */
   | 'unreachable'
-  /** It accepted the request but did not answer in time. The request was not repeated. */
+  /** Not answered in time, and not repeated. */
   | 'late'
-  /** It refused the request because of its rate limit. */
+  /** Rate limited. */
   | 'busy'
-  /** Too many blocks or logs in one request: ask for fewer. */
+  /** Request fewer blocks or logs. */
   | 'too-much'
-  /** It does not know the block yet, or no longer. */
+  /** It does not have the block. */
   | 'behind'
-  /** Its answers contradict each other. Behind one URL may be several nodes, one of them with missing data. */
+  /** Answers contradict each other; one URL may have several nodes. */
   | 'inconsistent'
-  /** It is a node of another chain. */
   | 'other-chain';
 
-/** A fault of a node. Its message contains no part of the URL, which may be a secret. */
+/** Messages contain no part of the URL. */
 export class NodeFault extends Error {
   override readonly name = 'NodeFault';
   readonly kind: NodeFaultKind;
-  /** Milliseconds after which the node asks for a retry; null when it does not say. */
+  /** null when the node names no time. */
   readonly retryAfterMs: number | null;
 
   constructor(kind: NodeFaultKind, message: string, retryAfterMs: number | null = null) {
@@ -67,45 +58,35 @@ export class NodeFault extends Error {
   }
 }
 
-/** One node of a chain. Every method may throw a `NodeFault`. Answers are well-formed, but may still be wrong. */
+/** Every method may throw a NodeFault. Answers are well-formed, but may be wrong. */
 export interface ChainNode {
-  /** For logs and metrics. Contains no part of the URL. */
+  /** Contains no part of the URL. */
   readonly name: string;
-  /** The number behind `eip155:`. */
   chainId(): Promise<number>;
-  /** Null when the node does not know the block, or when no block is final yet. */
+  /** null for an unknown block, or when none is final. */
   block(at: 'latest' | 'finalized' | number): Promise<ChainBlock | null>;
-  /** @returns the blocks from `from` to `to`, inclusive, in order, without those that the node does not know */
+  /** Inclusive, in order, without unknown blocks. */
   blocks(from: number, to: number): Promise<readonly ChainBlock[]>;
-  /**
-   * The blocks with these few numbers, in this order; null for each that the node does not know. They come from one
-   * request if the node takes batches, so that one node answers all of it even if several share a URL.
-   */
+  /** In this order, null for unknown blocks. One request, so that one node answers, if the node takes batches. */
   blocksAt(numbers: readonly number[]): Promise<readonly (ChainBlock | null)[]>;
-  /** All logs of one block. */
   logsOf(blockHash: string): Promise<readonly ChainLog[]>;
-  /**
-   * Like `logsOf`, from the receipts of the transactions: more data, but it works when a node refuses the list of logs.
-   * There must be one receipt for each transaction of the block, in their order.
-   */
+  /** From the receipts of the transactions: more data, for nodes that refuse `logsOf`. */
   logsByReceipts(blockHash: string): Promise<readonly ChainLog[]>;
-  /** All logs of the blocks from `from` to `to` inclusive. @throws NodeFault `too-much` */
+  /** Inclusive. @throws NodeFault `too-much` */
   logsIn(from: number, to: number): Promise<readonly ChainLog[]>;
-  /** Results of calls at the latest block, with bounded gas. Throws only when the node answers none of them. */
+  /** At the latest block, with bounded gas. Throws only when no call is answered. */
   calls(calls: readonly ContractCall[]): Promise<readonly CallResult[]>;
 }
 
-/** One call of JSON-RPC. */
 export interface RpcCall {
   readonly method: string;
   readonly params: readonly unknown[];
 }
 
-/** An error object of JSON-RPC. */
 export interface RpcError {
   readonly code: number;
   readonly message: string;
-  /** Unchanged. Usually the data of a revert. */
+  /** Usually revert data. */
   readonly data: unknown;
 }
 
@@ -113,20 +94,14 @@ export type RpcAnswer =
   | { readonly ok: true; readonly result: unknown }
   | { readonly ok: false; readonly error: RpcError };
 
-/** Calls any method of a node, also one with effects. @throws NodeFault */
+/** Calls any method. @throws NodeFault */
 export type CallNode = (call: RpcCall) => Promise<unknown>;
 
-/** Codes of a reverted call (geth, erigon, reth) and of a failed one (nethermind, OpenEthereum). */
+/** Reverts (geth, erigon, reth) and failures (nethermind, OpenEthereum). */
 const CONTRACT_CODES = new Set([3, -32015]);
 /**
- * How nodes report that a contract failed. A text of the contract itself only follows the word "reverted".
- * - geth, erigon, bsc: `execution reverted`, `out of gas`, `invalid opcode: INVALID`, `stack underflow (0 <=> 1)`,
- *   `invalid jump destination`, `write protection`, `return data out of bounds`, `gas uint64 overflow`
- * - reth, anvil: `EVM error: InvalidFEOpcode`, `EVM error OutOfGas`, `MemoryOOG`, `MemoryLimitOOG`, `StackUnderflow`,
- *   `out of gas: gas exhausted during memory expansion: …`
- * - nethermind: `BadInstruction`, `StackOverflow`, `InvalidJumpDestination`, `StaticCallViolation`, `AccessViolation`
- * - besu: `Execution reverted`, `Transaction processing could not be completed due to an exception (Invalid opcode: 0xfe)`
- * - hardhat, ganache: `VM Exception while processing transaction: revert`
+ * Messages of geth, erigon, bsc, reth, anvil, nethermind, besu, hardhat and ganache for a failed contract. A
+ * contract's own text only follows the word "reverted".
  */
 const CONTRACT_FAULT = new RegExp(
   [
@@ -140,7 +115,7 @@ const CONTRACT_FAULT = new RegExp(
   'i',
 );
 
-/** Whether the error of a call says that the contract failed. Every node returns this, so a retry changes nothing. */
+/** Every node returns this, so a retry changes nothing. */
 export function isContractFault({ code, message }: Pick<RpcError, 'code' | 'message'>): boolean {
   return CONTRACT_CODES.has(code) || CONTRACT_FAULT.test(message);
 }

@@ -7,7 +7,7 @@ import { activityRow } from './test/rows.ts';
 import { toShownActivity } from './wire.ts';
 
 const idOf = (number: number) => `00000000-0000-4000-8000-${String(number).padStart(12, '0')}`;
-const question: PageQuery = {
+const query: PageQuery = {
   chain: 'main',
   filters: NO_FILTERS,
   gap: START_GAP,
@@ -18,14 +18,14 @@ const question: PageQuery = {
 
 /** A feed with one version per microsecond. `outdated` of them, from the first on, have later versions. */
 function createSource(versions: number, outdated: number, { workMaxMs, firstOutdated = 1 }: Over = {}) {
-  const asked: number[] = [];
+  const requested: number[] = [];
   const source: FeedSource = {
     async entries({ gap, direction }, limit) {
-      asked.push(limit);
+      requested.push(limit);
       const first = gap.side === 'after' ? gap.updatedAt + 1 : gap.updatedAt;
       const [from, step] = direction === 'next' ? [Math.max(1, first), 1] : [first - 1, -1];
-      const places = Array.from({ length: limit }, (_, index) => from + index * step);
-      const found = places.filter((us) => us >= 1 && us <= versions);
+      const positions = Array.from({ length: limit }, (_, index) => from + index * step);
+      const found = positions.filter((us) => us >= 1 && us <= versions);
       const entries = found.map((us) => ({
         ...textAt(us),
         isOutdated: us >= firstOutdated && us < firstOutdated + outdated,
@@ -33,7 +33,7 @@ function createSource(versions: number, outdated: number, { workMaxMs, firstOutd
       return { entries, isFull: entries.length === limit, continueAt: null };
     },
   };
-  return { asked, readPage: createReadPage(source, workMaxMs) };
+  return { asked: requested, readPage: createReadPage(source, workMaxMs) };
 }
 
 interface Over {
@@ -66,57 +66,57 @@ const createPageOf = (entries: readonly FeedEntry[]) =>
 
 describe('a page of a feed in which nearly everything was updated', () => {
   it('is found behind thousands of outdated versions in a few questions, each larger than the one before', async () => {
-    const { asked, readPage } = createSource(6_000, 5_000);
-    const page = await readPage(question);
+    const { asked: requested, readPage } = createSource(6_000, 5_000);
+    const page = await readPage(query);
     expect(page.rows.map(({ updatedAt }) => updatedAt)).toEqual([5_001, 5_002]);
     expect(page.next).toMatchObject({ side: 'after', updatedAt: 5_002 });
-    expect(asked).toEqual([10, 40, 160, 500, 500, 500, 500, 500, 500, 500, 500, 500, 500]);
+    expect(requested).toEqual([10, 40, 160, 500, 500, 500, 500, 500, 500, 500, 500, 500, 500]);
   });
 
   it('ends without rows after so many, and its cursor goes on behind them: nobody looks at them again', async () => {
     const { readPage } = createSource(100_000, 60_000, IN_NO_HURRY);
-    const pages = [await readPage(question)];
-    while (pages.at(-1)!.rows.length === 0) pages.push(await readPage({ ...question, gap: pages.at(-1)!.next }));
+    const pages = [await readPage(query)];
+    while (pages.at(-1)!.rows.length === 0) pages.push(await readPage({ ...query, gap: pages.at(-1)!.next }));
     expect(pages[0]).toMatchObject({ rows: [], previous: START_GAP, next: { side: 'after', updatedAt: 20_167 } });
     expect(pages.at(-1)!.rows.map(({ updatedAt }) => updatedAt)).toEqual([60_001, 60_002]);
     expect(pages.length).toBeLessThan(5);
   });
 
   it('ends short when it has taken its time, and goes on behind what was looked at: a reader always gets further', async () => {
-    const { asked, readPage } = createSource(1_000, 100, { workMaxMs: 0 });
-    const page = await readPage(question);
+    const { asked: requested, readPage } = createSource(1_000, 100, { workMaxMs: 0 });
+    const page = await readPage(query);
     expect(page).toMatchObject({ rows: [], next: { side: 'after', updatedAt: 9 } });
-    expect((await readPage({ ...question, gap: page.next })).next).toMatchObject({ side: 'after', updatedAt: 18 });
-    expect(asked).toEqual([10, 10]);
+    expect((await readPage({ ...query, gap: page.next })).next).toMatchObject({ side: 'after', updatedAt: 18 });
+    expect(requested).toEqual([10, 10]);
   });
 
   it('does so backwards too', async () => {
     const { readPage } = createSource(30_000, 30_000, IN_NO_HURRY);
     const gap = { ...START_GAP, side: 'before', updatedAt: 30_001 } as const;
-    const page = await readPage({ ...question, gap, direction: 'previous' });
+    const page = await readPage({ ...query, gap, direction: 'previous' });
     expect(page).toMatchObject({ rows: [], next: gap, previous: { side: 'before', updatedAt: 30_001 - 20_167 } });
   });
 });
 
 describe('a page of a feed in which some were updated', () => {
   it('is found in one turn', async () => {
-    const { asked, readPage } = createSource(1_000, 79);
-    expect((await readPage({ ...question, limit: 160 })).rows).toHaveLength(160);
-    expect(asked).toEqual([240]);
+    const { asked: requested, readPage } = createSource(1_000, 79);
+    expect((await readPage({ ...query, limit: 160 })).rows).toHaveLength(160);
+    expect(requested).toEqual([240]);
   });
 
   it('takes another turn for the few that are missing where more of them were', async () => {
-    const { asked, readPage } = createSource(1_000, 90);
-    expect((await readPage({ ...question, limit: 160 })).rows).toHaveLength(160);
-    expect(asked).toEqual([240, 33]);
+    const { asked: requested, readPage } = createSource(1_000, 90);
+    expect((await readPage({ ...query, limit: 160 })).rows).toHaveLength(160);
+    expect(requested).toEqual([240, 33]);
   });
 });
 
 describe('a page that lacks a row at the edge of thousands of outdated versions', () => {
   it('is found in turns that grow', async () => {
-    const { asked, readPage } = createSource(6_000, 3_000, { firstOutdated: 160 });
-    expect((await readPage({ ...question, limit: 160 })).rows.at(-1)).toMatchObject({ updatedAt: 3_160 });
-    expect(asked).toEqual([240, 10, 40, 160, 500, 500, 500, 500, 500, 500]);
+    const { asked: requested, readPage } = createSource(6_000, 3_000, { firstOutdated: 160 });
+    expect((await readPage({ ...query, limit: 160 })).rows.at(-1)).toMatchObject({ updatedAt: 3_160 });
+    expect(requested).toEqual([240, 10, 40, 160, 500, 500, 500, 500, 500, 500]);
   });
 });
 
@@ -131,7 +131,7 @@ describe('a version that stands as several entries', () => {
         { ...textAt(1), isOutdated: false },
       ],
     ]) {
-      const page = await createPageOf([...first, { ...textAt(2), isOutdated: false }])(question);
+      const page = await createPageOf([...first, { ...textAt(2), isOutdated: false }])(query);
       expect(page.rows.map(({ updatedAt }) => updatedAt)).toEqual([2]);
     }
   });
@@ -141,7 +141,7 @@ describe('a version that stands as several entries', () => {
       noteAt(1, false),
       { ...textAt(1), isOutdated: false },
       { ...textAt(1), isOutdated: false },
-    ])(question);
+    ])(query);
     expect(page.rows.map(({ members }) => members)).toEqual([textAt(1).members]);
   });
 
@@ -153,18 +153,18 @@ describe('a version that stands as several entries', () => {
       { ...textAt(10), isOutdated: false },
       noteAt(10, true),
       { ...textAt(11), isOutdated: false },
-    ])(question);
+    ])(query);
     expect(page.rows.map(({ updatedAt }) => updatedAt)).toEqual([11]);
   });
 
   it('is passed however many copies it has', async () => {
     const copies = Array.from({ length: 3_000 }, () => ({ ...textAt(1), isOutdated: false }));
-    const page = await createPageOf([...copies, { ...textAt(2), isOutdated: false }])(question);
+    const page = await createPageOf([...copies, { ...textAt(2), isOutdated: false }])(query);
     expect(page.rows.map(({ updatedAt }) => updatedAt)).toEqual([1, 2]);
   });
 
   it('is nothing that is served when it is a note alone: its row was lost with its log', async () => {
-    const page = await createPageOf([noteAt(1, false), { ...textAt(2), isOutdated: false }])(question);
+    const page = await createPageOf([noteAt(1, false), { ...textAt(2), isOutdated: false }])(query);
     expect(page.rows.map(({ updatedAt }) => updatedAt)).toEqual([2]);
   });
 });
@@ -174,6 +174,6 @@ describe('a page whose reading has cost enough', () => {
     const behind = { side: 'after', updatedAt: 500, id: idOf(0) } as const;
     const entries = [{ ...textAt(1), isOutdated: false }];
     const readPage = createReadPage({ entries: async () => ({ entries, isFull: false, continueAt: behind }) });
-    expect(await readPage(question)).toMatchObject({ rows: [{ updatedAt: 1 }], next: behind });
+    expect(await readPage(query)).toMatchObject({ rows: [{ updatedAt: 1 }], next: behind });
   });
 });

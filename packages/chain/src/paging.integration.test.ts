@@ -60,10 +60,7 @@ const reader: fc.Arbitrary<Reader> = fc.record({
 });
 const action: fc.Arbitrary<Action> = fc.oneof(
   { weight: 2, arbitrary: fc.record({ kind: fc.constant('put' as const), updates }) },
-  {
-    weight: 2,
-    arbitrary: fc.record({ kind: fc.constant('raise' as const), share }),
-  },
+  { weight: 2, arbitrary: fc.record({ kind: fc.constant('raise' as const), share }) },
   {
     weight: 4,
     arbitrary: fc.record({
@@ -147,9 +144,9 @@ async function readOne(
 ): Promise<Gap[]> {
   const horizon = isLate ? (feed.horizons.at(-2) ?? feed.horizon) : feed.horizon;
   const gap = gaps.at(-1 - (reader.gap % gaps.length))!;
-  const question = { ...reader, chain: feed.chain, gap, horizon };
-  const page = await chains.reader.readPage(question);
-  expect(page.rows).toEqual(naivePage(feed.versions, question).map(toShownActivity));
+  const query = { ...reader, chain: feed.chain, gap, horizon };
+  const page = await chains.reader.readPage(query);
+  expect(page.rows).toEqual(naivePage(feed.versions, query).map(toShownActivity));
   return [page.previous, page.next];
 }
 
@@ -188,9 +185,7 @@ describe.each([
   });
 
   it('leaves whoever follows it for ever with the last version of every activity, whenever it was updated', async () => {
-    const rounds = fc.array(fc.record({ updates, share }), {
-      maxLength: 6,
-    });
+    const rounds = fc.array(fc.record({ updates, share }), { maxLength: 6 });
     const readers = fc.record({ limit, filters: fc.oneof(fc.constant(NO_FILTERS), filters) });
     await fc.assert(
       fc.asyncProperty(rounds, readers, async (given, reader) => {

@@ -31,11 +31,11 @@ const token: TokenRecord = {
   bridgeUsed: null,
   traceId: '',
 };
-const place = { transactionHash: Buffer.alloc(32), blockNumber: '1', transactionIndex: '0', logIndex: null };
+const block = { transactionHash: Buffer.alloc(32), blockNumber: '1', transactionIndex: '0', logIndex: null };
 
 describe('the row of a record', () => {
   it('has its id, addresses and place in lower-case text', () => {
-    const row = toActivityRow({ ...activity, blockchainMetadata: place }, version);
+    const row = toActivityRow({ ...activity, blockchainMetadata: block }, version);
     expect(row).toMatchObject({ id: 'abababab-abab-abab-abab-abababababab', contractAddress: `0x${'01'.repeat(20)}` });
     expect(row.blockchainMetadata?.transactionHash).toBe(`0x${'00'.repeat(32)}`);
   });
@@ -59,8 +59,8 @@ describe('the row of a record', () => {
     ['details of another type', { type: 'burn' }],
     ['details that nest without end', { details: `${'{"a":'.repeat(5_000)}1${'}'.repeat(5_000)}` }],
     ['a contract that is not that of the asset', { contractAddress: Buffer.alloc(20, 2) }],
-    ['a block number that another text would be served for', { blockchainMetadata: { ...place, blockNumber: '01' } }],
-    ['a log index that fits no column', { blockchainMetadata: { ...place, logIndex: String(2n ** 64n) } }],
+    ['a block number that another text would be served for', { blockchainMetadata: { ...block, blockNumber: '01' } }],
+    ['a log index that fits no column', { blockchainMetadata: { ...block, logIndex: String(2n ** 64n) } }],
   ])('is none for %s', (_what, over) => {
     expect(() => toActivityRow({ ...activity, ...over }, version)).toThrow(RangeError);
   });

@@ -13,43 +13,40 @@ import {
 import { MICROSECONDS_MAX, type Position } from './cursor.ts';
 import { readDetails } from './import/details.ts';
 
-/** Place of a record in the log, and the time that the writer gave it. */
+/** Rows of activities and tokens, made from records. */
 export interface LoggedVersion {
-  /** Epoch microseconds from the record's timestamp, strictly growing within a partition. */
+  /** Epoch microseconds of the record, strictly growing within a partition. */
   readonly updatedAt: number;
   readonly partition: number;
   readonly offset: number;
-  /** Epoch milliseconds by the broker's clock. */
+  /** By the broker. */
   readonly loggedAtMs: number;
 }
 
-/** Members of an activity that are the same in all its versions. */
+/** The same in all versions. */
 export interface ActivityConstants {
-  /** Name of the chain. */
   readonly chain: string;
   readonly type: ActivityType;
-  /** `0x` and 40 lower-case hexadecimal digits. */
+  /** Lower case, with `0x`. */
   readonly contractAddress: string;
   /** Epoch microseconds. */
   readonly indexedAt: number;
 }
 
-/** A stored version of an activity. */
 export interface ActivityRow extends Position, ActivityConstants, LoggedVersion {
   readonly blockchainMetadata: {
-    /** `0x` and 64 lower-case hexadecimal digits. */
+    /** Lower case, with `0x`. */
     readonly transactionHash: string;
-    /** Decimal digits without leading zeros, below 2^64; so are the next two. */
+    /** Decimal digits, below 2^64. */
     readonly blockNumber: string;
     readonly transactionIndex: string;
     readonly logIndex: string | null;
   } | null;
-  /** JSON text of an object. */
+  /** JSON. */
   readonly details: string;
   readonly traceId: string;
 }
 
-/** A stored state of a token. Addresses as in `ActivityRow`. */
 export interface TokenRow extends LoggedVersion {
   readonly chain: string;
   readonly contractAddress: string;
@@ -65,10 +62,9 @@ export interface TokenRow extends LoggedVersion {
   readonly traceId: string;
 }
 
-/** The column is one byte, like the return value of `decimals()`. */
 export const DECIMALS_MAX = 255;
 
-/** @throws RangeError that names the bad member, without its value */
+/** Errors name the member, not its value. */
 function demand(holds: boolean, what: string): void {
   if (!holds) throw new RangeError(what);
 }
@@ -82,9 +78,8 @@ function toVersion({ updatedAt, partition, offset, loggedAtMs }: LoggedVersion):
 }
 
 /**
- * The row of a record of `chain.activities.v1`. Pure: the same record at the same place gives the same row. Details get
- * exactly the members of their type, whatever wrote the record, so a page follows the contract.
- * @throws RangeError when a value cannot be served or stored; the message contains no data of the record
+ * Details get exactly the members of their type. @throws RangeError without data of the record, when a value cannot
+ * be served or stored
  */
 export function toActivityRow(record: ActivityRecord, version: LoggedVersion): ActivityRow {
   const { chain, type, indexedAt, blockchainMetadata: metadata, details, traceId } = record;
@@ -115,10 +110,7 @@ export function toActivityRow(record: ActivityRecord, version: LoggedVersion): A
   };
 }
 
-/**
- * The row of a record of `chain.tokens.v1`, as `toActivityRow`.
- * @throws RangeError likewise
- */
+/** @throws RangeError as `toActivityRow` */
 export function toTokenRow(record: TokenRecord, version: LoggedVersion): TokenRow {
   const { chain, decimals, verificationStatus, rootContractAddress: root } = record;
   demand(isChainName(chain), 'chain is no name of a chain');
@@ -141,12 +133,12 @@ export function toTokenRow(record: TokenRecord, version: LoggedVersion): TokenRo
   };
 }
 
-/** Names of constant members that an update would change; empty when the update is allowed. */
-export function findChanged(standing: ActivityConstants, update: ActivityConstants): string[] {
-  return (['chain', 'type', 'contractAddress', 'indexedAt'] as const).filter((name) => standing[name] !== update[name]);
+/** Constant members that an update would change. */
+export function findChanged(stored: ActivityConstants, update: ActivityConstants): string[] {
+  return (['chain', 'type', 'contractAddress', 'indexedAt'] as const).filter((name) => stored[name] !== update[name]);
 }
 
-/** The ClickHouse partition of a row in `activities`: the month of its `updatedAt` in UTC. */
+/** The ClickHouse partition in `activities`: the month in UTC. */
 export function partOfActivity({ updatedAt }: Pick<ActivityRow, 'updatedAt'>): number {
   const date = new Date(Math.floor(updatedAt / 1_000));
   return date.getUTCFullYear() * 100 + date.getUTCMonth() + 1;

@@ -20,7 +20,7 @@ import { toShownActivity } from './wire.ts';
 const { signal } = new AbortController();
 const byId = (rows: readonly ActivityRow[]) => rows.toSorted((a, b) => (a.id < b.id ? -1 : 1));
 const newChain = () => `test-${randomUUID()}`;
-const question = (chain: string, over: Partial<PageQuery> = {}): PageQuery => ({
+const query = (chain: string, over: Partial<PageQuery> = {}): PageQuery => ({
   chain,
   filters: NO_FILTERS,
   gap: START_GAP,
@@ -60,7 +60,7 @@ describe.each([
         const chain = newChain();
         const rows = members.map((each, index) => ({ ...each, chain, updatedAt: NOON_US + index }));
         await putActivities(chains.activities, rows);
-        expect((await chains.reader.readPage(question(chain))).rows).toEqual(rows.map(toShownActivity));
+        expect((await chains.reader.readPage(query(chain))).rows).toEqual(rows.map(toShownActivity));
         expect(byId(await chains.reader.readActivities(rows.map(({ id }) => id)))).toEqual(byId(rows));
       }),
       { numRuns: runsOf({ quick: 7, all: 20 }) },
@@ -73,7 +73,7 @@ describe.each([
       fc.asyncProperty(
         fc.array(version, { minLength: 1, maxLength: 12 }),
         fc.subarray([0, 1, 2, 3]),
-        async (made, asked) => {
+        async (made, requested) => {
           const [ids, names] = [Array.from({ length: 4 }, () => randomUUID()), [newChain(), newChain()]];
           const rows = made.map(({ id, chain, details }, index) =>
             activityRow({ id: ids[id]!, chain: names[chain]!, details, updatedAt: NOON_US + index }),
@@ -81,8 +81,8 @@ describe.each([
           await putActivities(chains.activities, rows);
           await putActivities(chains.activities, rows.slice(0, 1));
           const last = new Map(rows.map((row) => [`${row.chain} ${row.id}`, row]));
-          const expected = [...last.values()].filter(({ id }) => asked.some((index) => ids[index] === id));
-          const found = await chains.reader.readActivities(asked.map((index) => ids[index]!));
+          const expected = [...last.values()].filter(({ id }) => requested.some((index) => ids[index] === id));
+          const found = await chains.reader.readActivities(requested.map((index) => ids[index]!));
           const inOrder = (list: readonly ActivityRow[]) => list.toSorted(comparePositions);
           expect(inOrder(found)).toEqual(inOrder(expected));
         },
@@ -114,10 +114,10 @@ describe.each([
     const insert = (given: typeof rows) =>
       chains.activities.insert({ table: 'activity_feeds', rows: given, token: `${chain}|once`, signal });
     for (let time = 0; time < 3; time++) await insert(rows);
-    expect((await chains.reader.readPage(question(chain))).rows).toEqual(rows.map(toShownActivity));
+    expect((await chains.reader.readPage(query(chain))).rows).toEqual(rows.map(toShownActivity));
     // Control: a new token is stored.
     await insert([activityRow({ chain, updatedAt: NOON_US + 2 })]);
-    expect((await chains.reader.readPage(question(chain))).rows).toHaveLength(2);
+    expect((await chains.reader.readPage(query(chain))).rows).toHaveLength(2);
   });
 
   it('tells which rows of a block stand, and takes no row of another log at their offsets for one of them', async () => {
@@ -140,8 +140,8 @@ describe.each([
     await putActivities(chains.activities, [row]);
     await putActivities(chains.activities, [{ ...row, updatedAt: NOON_US + 1, details: '{"later":true}' }]);
     const { chain, type, contractAddress, indexedAt } = row;
-    const standing = await chains.activities.constantsOf([row.id, randomUUID()]);
-    expect(standing).toEqual(new Map([[row.id, { chain, type, contractAddress, indexedAt }]]));
+    const constants = await chains.activities.constantsOf([row.id, randomUUID()]);
+    expect(constants).toEqual(new Map([[row.id, { chain, type, contractAddress, indexedAt }]]));
     expect(await chains.activities.constantsOf([])).toEqual(new Map());
   });
 
@@ -156,8 +156,8 @@ describe.each([
       indexedAt: 5,
     });
     // Neither chain hides the version of the other.
-    expect((await chains.reader.readPage(question(first.chain))).rows).toEqual([toShownActivity(first)]);
-    expect((await chains.reader.readPage(question(second.chain))).rows).toEqual([toShownActivity(second)]);
+    expect((await chains.reader.readPage(query(first.chain))).rows).toEqual([toShownActivity(first)]);
+    expect((await chains.reader.readPage(query(second.chain))).rows).toEqual([toShownActivity(second)]);
   });
 
   it('orders versions of one microsecond as positions are compared', async () => {
@@ -165,9 +165,9 @@ describe.each([
     const rows = Array.from({ length: 50 }, () => activityRow({ chain }));
     await putActivities(chains.activities, rows);
     const inOrder = rows.toSorted(comparePositions);
-    const { rows: read } = await chains.reader.readPage(question(chain));
+    const { rows: read } = await chains.reader.readPage(query(chain));
     expect(read.map(({ id }) => id)).toEqual(inOrder.map(({ id }) => id));
-    const half = { ...question(chain), gap: { ...inOrder[24]!, side: 'after' as const } };
+    const half = { ...query(chain), gap: { ...inOrder[24]!, side: 'after' as const } };
     expect((await chains.reader.readPage(half)).rows).toEqual(inOrder.slice(25).map(toShownActivity));
   });
 
@@ -180,7 +180,7 @@ describe.each([
       offset: first.offset + later,
     }));
     await putActivities(chains.activities, [first, second!, third!]);
-    const servedBelow = async (horizon: number) => (await chains.reader.readPage(question(chain, { horizon }))).rows;
+    const servedBelow = async (horizon: number) => (await chains.reader.readPage(query(chain, { horizon }))).rows;
     expect(await servedBelow(NOON_US)).toEqual([]);
     expect(await servedBelow(NOON_US + 1)).toEqual([toShownActivity(first)]);
     expect(await servedBelow(NOON_US + 2)).toEqual([toShownActivity(second!)]);
@@ -195,7 +195,7 @@ describe.each([
       const served: ShownActivity[] = [];
       let gap: PageQuery['gap'] = START_GAP;
       for (let length = 1; length > 0; ) {
-        const page = await chains.reader.readPage(question(chain, { gap, limit }));
+        const page = await chains.reader.readPage(query(chain, { gap, limit }));
         length = page.rows.length;
         served.push(...page.rows);
         gap = page.next;
@@ -253,7 +253,7 @@ describe('the store of chains in ClickHouse', () => {
     const row = activityRow({ chain });
     await putActivities(chains.activities, [row]);
     const served = async (filters: Partial<PageQuery['filters']>) =>
-      (await chains.reader.readPage(question(chain, { filters: { ...NO_FILTERS, ...filters } }))).rows.length;
+      (await chains.reader.readPage(query(chain, { filters: { ...NO_FILTERS, ...filters } }))).rows.length;
     expect(await served({ fromIndexedAt: -1 })).toBe(1);
     expect(await served({ fromIndexedAt: -1, toIndexedAt: -1 })).toBe(0);
     expect(await served({ toIndexedAt: -1 })).toBe(0);
@@ -282,7 +282,7 @@ describe('the store of chains in ClickHouse', () => {
       const expected = Array.from({ length: rows / 10_000 }, (_, index) => index * 10_000 + 7_000);
       for (const direction of ['next', 'previous'] as const) {
         const gap = direction === 'next' ? START_GAP : ({ ...START_GAP, updatedAt: NOON_US } as const);
-        const { found, pages } = await readAll(chains, question(chain, { filters, gap, direction }));
+        const { found, pages } = await readAll(chains, query(chain, { filters, gap, direction }));
         expect(found.map((us) => (us - firstUs) / stepUs).toSorted((a, b) => a - b)).toEqual(expected);
         expect(pages).toBeLessThan(30);
       }

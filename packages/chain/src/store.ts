@@ -2,23 +2,18 @@ import type { ActivityType, Direction } from '@playline/contracts';
 import type { Gap, Position } from './cursor.ts';
 import type { ActivityConstants, ActivityRow, TokenRow } from './rows.ts';
 
-/** Tables that the writer fills. */
+/** Ports of the stores of activities and tokens. */
 export const CHAIN_TABLES = ['activities', 'activity_ids', 'activity_feeds', 'tokens'] as const;
 export type ChainTable = (typeof CHAIN_TABLES)[number];
 
-/** A feed entry: this version is superseded by a later one. */
 export interface Supersession extends Position, ActivityConstants {
-  /** `updatedAt` of the next version of the activity. */
+  /** `updatedAt` of the next version. */
   readonly supersededAt: number;
 }
 
-/**
- * Rows of one block for one table. Each activity is written to `activities`, `activity_ids` and `activity_feeds`, the
- * last with the result of `findSupersessions`, before the watermark is raised. `storedOffsets` says which rows of
- * `activities` are stored; in the other tables readers always see copies as one row.
- */
+/** Rows of a block for one table. All tables are written before the watermark is raised. */
 export type ChainInsert = {
-  /** Names exactly this set of rows. A repeated token is not stored again, so other rows under it would be lost. */
+  /** Names this set of rows: a repeated token is not stored again. */
   readonly token: string;
   readonly signal: AbortSignal;
 } & (
@@ -27,103 +22,72 @@ export type ChainInsert = {
   | { readonly table: 'tokens'; readonly rows: readonly TokenRow[] }
 );
 
-/** The writer's store of activities and tokens. */
+/** The writer's store. Methods throw a StoreFault. */
 export interface ActivityStore {
-  /**
-   * Stores the rows once per token. After a crash of the store between recording the token and storing the rows, it
-   * resolves without storing them. So ask `storedOffsets` about a block that was tried before.
-   * @throws StoreFault
-   */
+  /** After a crash of the store it may resolve without storing: check `storedOffsets` before retrying a block. */
   insert(block: ChainInsert): Promise<void>;
-  /** Offsets of those of these rows that are stored in `activities`. @throws StoreFault */
+  /** Offsets of the rows that are stored in `activities`. */
   storedOffsets(rows: readonly ActivityRow[]): Promise<ReadonlySet<number>>;
-  /**
-   * Constant members of those of these activities that are stored, by lower-case id, from their first version: an id
-   * that two chains have used belongs to the first one.
-   * @throws StoreFault
-   */
+  /** Constant members by lower-case id, from the first version: an id used by two chains belongs to the first. */
   constantsOf(ids: readonly string[]): Promise<ReadonlyMap<string, ActivityConstants>>;
-  /**
-   * The rows of `activities` of a partition whose `updatedAt` is greater than `after`, and at most `end`; copies too.
-   * @throws StoreFault
-   */
+  /** Rows of `activities` with `updatedAt` above `after`, up to `end`, with copies. */
   rowsBetween(partition: number, after: number, end: number): Promise<readonly ActivityRow[]>;
-  /**
-   * `updatedAt` of the last version before `us`, in epoch microseconds, by lower-case id, of those of these activities
-   * of a chain that have one.
-   * @throws StoreFault
-   */
+  /** `updatedAt` of the last version before `us`, by lower-case id. */
   lastBefore(us: number, chain: string, ids: readonly string[]): Promise<ReadonlyMap<string, number>>;
-  /** True when the store answers and accepts the credentials. */
   ready(): Promise<boolean>;
   close(): Promise<void>;
 }
 
-/** Filters of a feed; null for any value. The filtered members never change for an activity. */
+/** null: any. Filtered members never change. */
 export interface ActivityFilters {
-  /** Bounds of `indexedAt`, both inclusive, epoch microseconds. */
+  /** Inclusive, epoch microseconds. */
   readonly fromIndexedAt: number | null;
   readonly toIndexedAt: number | null;
-  /** In lower case. */
+  /** Lower case. */
   readonly contractAddress: string | null;
   readonly type: ActivityType | null;
 }
 
 export interface PageQuery {
-  /** Name of the chain. */
   readonly chain: string;
   readonly filters: ActivityFilters;
   readonly gap: Gap;
   readonly direction: Direction;
-  /** Most rows, at least 1. */
+  /** At least 1. */
   readonly limit: number;
-  /** Only rows before this are served, epoch microseconds: `toHorizon` of the watermark of the chain's partition. */
+  /** Only earlier rows are served, epoch microseconds. */
   readonly horizon: number;
 }
 
-/** An activity in the form for readers, without the members that the store does not know. */
 export interface ShownActivity extends Position {
-  /** Partition of its record. */
   readonly partition: number;
-  /** JSON of the members of `toActivityJson` after `chain`, without the outer braces. */
+  /** JSON of the members after `chain`, without braces. */
   readonly members: Buffer;
 }
 
-/** Rows in ascending order, and the gaps on both sides of them. */
+/** In ascending order. */
 export interface ActivityPage {
   readonly rows: readonly ShownActivity[];
-  /** Where to continue towards the past. For an empty page, the gap of the query. */
+  /** For an empty page, the gap of the query. */
   readonly previous: Gap;
-  /**
-   * Where to continue towards the horizon. Nothing new will ever be served between the gap of the query and this one.
-   * For an empty page, the gap of the query or one after superseded versions.
-   */
+  /** Nothing new is ever served before it. */
   readonly next: Gap;
 }
 
-/** The readers' store of activities and tokens. */
+/** The readers' store. Methods throw a StoreFault. */
 export interface ChainStore {
   /**
-   * The activities next to a gap, each in its last version below the horizon, as text that was made when they were
-   * written. A page may be short although more follows. A reader that keeps following `next` misses nothing.
-   * @throws StoreFault
+   * Activities next to a gap, each in its last version below the horizon. A page may be short although more follows.
    */
-  readPage(question: PageQuery): Promise<ActivityPage>;
-  /** Null when no token of the chain has this contract, in lower case. @throws StoreFault */
+  readPage(query: PageQuery): Promise<ActivityPage>;
+  /** null when the chain has no such token; lower case. */
   readToken(chain: string, contractAddress: string): Promise<TokenRow | null>;
-  /**
-   * Those of these activities that are stored, each in its last version, regardless of the horizon. If two chains have
-   * used an id, both.
-   * @param ids in lower case, at most a few thousand
-   * @throws StoreFault
-   */
+  /** Last stored versions, whatever the horizon; one per chain. @param ids lower case, a few thousand at most */
   readActivities(ids: readonly string[]): Promise<readonly ActivityRow[]>;
-  /** True when the store answers and accepts the credentials. */
   ready(): Promise<boolean>;
   close(): Promise<void>;
 }
 
-/** Filters that every activity passes. */
 export const NO_FILTERS: ActivityFilters = {
   fromIndexedAt: null,
   toIndexedAt: null,
@@ -131,7 +95,6 @@ export const NO_FILTERS: ActivityFilters = {
   type: null,
 };
 
-/** Whether an activity passes these filters. */
 export function passesFilters(row: ActivityConstants, filters: ActivityFilters): boolean {
   const { fromIndexedAt, toIndexedAt, contractAddress, type } = filters;
   return (
@@ -143,11 +106,8 @@ export function passesFilters(row: ActivityConstants, filters: ActivityFilters):
 }
 
 /**
- * Finds the versions that a block supersedes: for each of its rows that is not the first version of its activity, the
- * version before. That one may be in the block itself or in an earlier block. The block's own rows may be stored
- * already, by an earlier attempt.
- * @param rows of one partition, in the order of `updatedAt`; all blocks of the partition before them are written
- * @param lastBefore see `ActivityStore`
+ * Versions superseded by a block: the one before each row, in the block or earlier. @param rows of one partition, by
+ * `updatedAt`; earlier blocks must be written
  */
 export async function findSupersessions(
   rows: readonly ActivityRow[],
@@ -161,7 +121,7 @@ export async function findSupersessions(
     for (const row of own) {
       const updatedAt = last.get(row.id);
       last.set(row.id, row.updatedAt);
-      // A copy of a row supersedes nothing.
+      // A copy.
       if (updatedAt === undefined || updatedAt >= row.updatedAt) continue;
       const { id, type, contractAddress, indexedAt, updatedAt: supersededAt } = row;
       found.push({ chain, id, type, contractAddress, indexedAt, updatedAt, supersededAt });

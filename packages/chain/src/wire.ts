@@ -2,14 +2,13 @@ import { toTimestamp } from '@playline/contracts';
 import type { ActivityRow, TokenRow } from './rows.ts';
 import type { ShownActivity } from './store.ts';
 
-/** A chain in the form of the interface. */
+/** Forms of activities and tokens in the interface. */
 export interface ShownChain {
-  /** Id in the form namespace:reference. */
+  /** CAIP-2. */
   readonly id: string;
   readonly name: string;
 }
 
-/** An activity in the form of the interface: an element of `result`. */
 export function toActivityJson(row: ActivityRow, chain: ShownChain) {
   return {
     id: row.id,
@@ -35,10 +34,8 @@ function toTailJson({ updatedAt, indexedAt, blockchainMetadata: metadata }: Acti
 export type ActivityJson = ReturnType<typeof toActivityJson>;
 
 /**
- * Bytes of a page: the activities as in `toActivityJson`, but with `details` as stored, and the cursors. Copied into
- * one buffer, because conversion to text and back would be most of the cost of a page in this process.
- * @param shownChain JSON text of a `ShownChain`
- * @param leads JSON text of the member `page`
+ * A page with `details` as stored, copied into one buffer: parsing would be most of its cost. @param shownChain JSON
+ * of a `ShownChain` @param leads JSON of the member `page`
  */
 export function toPageBody(rows: readonly ShownActivity[], shownChain: string, leads: string): Buffer {
   const behindId = Buffer.from(`","chain":${shownChain},`);
@@ -47,7 +44,7 @@ export function toPageBody(rows: readonly ShownActivity[], shownChain: string, l
   let size = HEAD.length + END.length + tail.length;
   for (const { members } of rows) size += around + members.length;
   const body = Buffer.allocUnsafe(size);
-  // The first row skips the part of `BETWEEN` that ends a previous row.
+  // The first row skips the end of a previous one.
   let at = HEAD.copy(body);
   for (const { id, members } of rows) {
     if (at === HEAD.length) at += BETWEEN.copy(body, at, END.length + 1);
@@ -65,18 +62,16 @@ const BETWEEN = Buffer.from('},{"id":"');
 const END = Buffer.from('}');
 const ID_CHARACTERS = 36;
 
-/** JSON of the members after `chain`, without braces, as in the feeds. `details` stay text. */
+/** `details` stay text. */
 export function toMembersText(row: ActivityRow): string {
   return `"type":${JSON.stringify(row.type)},"details":${row.details},${JSON.stringify(toTailJson(row)).slice(1, -1)}`;
 }
 
-/** A row in the form for readers. */
 export function toShownActivity(row: ActivityRow): ShownActivity {
   const { id, updatedAt, partition } = row;
   return { id, updatedAt, partition, members: Buffer.from(toMembersText(row)) };
 }
 
-/** A token in the form of the interface: the `result`. */
 export function toTokenJson(row: TokenRow, chain: ShownChain) {
   return {
     chain: { id: chain.id, name: chain.name },

@@ -1,9 +1,9 @@
 import type { IdentityKind } from './limits.ts';
 
-/** Bytes of an identity key: 128 bits, so that two identities never meet by chance. */
+/** 128 bits. */
 export const IDENTITY_KEY_BYTES = 16;
 
-/** The key of no identity: zero bytes. */
+/** The key of no identity. */
 export const ZERO_KEY: Buffer = Buffer.alloc(IDENTITY_KEY_BYTES);
 
 /** Value of `audience.messages.v1`. Keys and ids are 16 raw bytes; times are epoch milliseconds; absent strings are ''. */
@@ -43,9 +43,8 @@ export interface MessageRecord {
   pageReferrer: string;
   pageTitle: string;
   browserLanguage: string;
-  /** The object's JSON text as it stood in the body, but for what the column store cannot read; '' when absent. */
+  /** JSON text as sent, except for what ClickHouse cannot read; '' when absent. */
   properties: string;
-  /** The object's JSON text as it stood in the body, but for what the column store cannot read; '' when absent. */
   traits: string;
   /** 32 lower-case hex characters. */
   traceId: string;
@@ -63,10 +62,7 @@ export interface IdentityLinkRecord {
   eventTime: number;
   receivedAt: number;
   traceId: string;
-  /**
-   * When not empty, this is an unlink: it splits these identities off from their person. Both ids are then the same
-   * text, which is no id of anybody.
-   */
+  /** Not empty for an unlink, which splits these identities off; both ids are then a text that is no id. */
   unlink: { key: Buffer; kind: IdentityKind }[];
 }
 
@@ -91,13 +87,13 @@ export interface IdentityDecisionRecord {
   receivedAt: number;
   traceId: string;
   /**
-   * For an unlink only: the identities that stay with the person, and the person's key. `moved` has those split off.
-   * Both are empty when nobody was.
+   * Of an unlink: the person's key and the identities that stay; `moved` has those split off. Both are empty when none
+   * was.
    */
   unlink: { stayedRoot: Buffer; stayed: DecidedIdentity[] } | null;
 }
 
-/** An identity of a decision. `linkedAt`: epoch milliseconds of its first link; a later move keeps it. */
+/** `linkedAt`: epoch milliseconds of its first link; a later move keeps it. */
 export interface DecidedIdentity {
   key: Buffer;
   kind: IdentityKind;
@@ -105,8 +101,8 @@ export interface DecidedIdentity {
 }
 
 /**
- * Names a decision outside of the log. Symbols of an Avro enumeration never change, because a release that does not know
- * a new one could not read it. So an unlink is logged with the symbols of a link and marked by its field `unlink`.
+ * Link and outcome as names. Symbols of an Avro enumeration never change, so an unlink is logged with the symbols of a
+ * link and marked by its field `unlink`.
  */
 export function decisionTextOf({ link, outcome, unlink }: Pick<IdentityDecisionRecord, 'link' | 'outcome' | 'unlink'>) {
   if (unlink === null) return { link, outcome };
@@ -148,25 +144,20 @@ export interface ErasureRequestRecord {
 
 /** Headers of a parked link fact and of all its copies. */
 export const WAITING_HEADERS = {
-  /** Decimal offset of the fact on the topic of links when it was first parked. Facts of one person keep this order. */
+  /** Decimal offset of the fact when it was first parked. Facts of one person keep this order. */
   firstOffset: 'first-offset',
-  /**
-   * Keys of all identities that the fact names, 16 bytes each. An eraser needs them: it cannot compute them from the
-   * ids.
-   */
+  /** Keys of the identities of the fact, 16 bytes each, for the eraser. */
   identityKeys: 'identity-keys',
   /**
-   * Marks a note instead of a fact. It lists offsets, eight big-endian bytes each, of earlier facts in its partition that went
-   * back to the topic of links. A reader cannot commit past a fact that still waits, so after a restart it reads these
-   * facts again and must skip them.
+   * Marks a note instead of a fact: offsets (eight big-endian bytes each) of earlier facts that went back to the topic
+   * of links. A reader that restarts reads them again and must skip them.
    */
   left: 'left',
 } as const;
 
-/** Bytes of an offset in the header `left`. */
 export const WAITING_OFFSET_BYTES = 8;
 
-/** Question to a fence: an identity, and when its event happened and was received. */
+/** An identity, and when its event happened and was received. */
 export interface FenceQuery {
   readonly environmentId: string;
   /** 16 bytes. */

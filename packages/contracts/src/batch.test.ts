@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { messagesResponseSchema, validateBatch } from './batch.ts';
 import { BATCH_MESSAGES_MAX, MESSAGE_BYTES_MAX } from './limits.ts';
 
@@ -31,117 +31,110 @@ function entriesOf(messages: unknown[], bytes?: Record<number, number>): string[
   );
 }
 
-describe('a document that is no batch', () => {
-  it.each([
-    ['without messages', {}, 'messages must be an array'],
-    ['with null for messages', { messages: null }, 'messages must be an array'],
-    ['with an object for messages', { messages: { 0: page(0) } }, 'messages must be an array'],
-    ['with no message', { messages: [] }, 'messages must not be empty'],
-    ['with more than 100 messages', { messages: Array.from({ length: 101 }, (_, i) => page(i)) }, 'at most 100'],
-    ['that is an array', [page(0)], 'JSON object'],
-    ['that is null', null, 'JSON object'],
-    ['that is text', 'x', 'JSON object'],
-  ])('is refused %s, and the details name the limit', (_, document, words) => {
-    const verdict = validateBatch(document, { window: WINDOW, sources: [] });
-    expect(verdict).toMatchObject({
-      kind: 'fault',
-      message: expect.stringContaining(words),
-      details: { field: 'messages', messagesMin: 1, messagesMax: BATCH_MESSAGES_MAX },
-    });
+it.each([
+  ['without messages', {}, 'messages is not an array'],
+  ['with null for messages', { messages: null }, 'messages is not an array'],
+  ['with an object for messages', { messages: { 0: page(0) } }, 'messages is not an array'],
+  ['with no message', { messages: [] }, 'messages is empty'],
+  ['with more than 100 messages', { messages: Array.from({ length: 101 }, (_, i) => page(i)) }, 'more than 100'],
+  ['that is an array', [page(0)], 'JSON object'],
+  ['that is null', null, 'JSON object'],
+  ['that is text', 'x', 'JSON object'],
+])('a document that is no batch is refused %s, and the details name the limit', (_, document, words) => {
+  const verdict = validateBatch(document, { window: WINDOW, sources: [] });
+  expect(verdict).toMatchObject({
+    kind: 'fault',
+    message: expect.stringContaining(words),
+    details: { field: 'messages', messagesMin: 1, messagesMax: BATCH_MESSAGES_MAX },
   });
 });
 
-describe('a batch', () => {
-  it('of 100 acceptable messages is accepted whole, with an empty list of rejections', () => {
-    const { accepted, response } = judge(Array.from({ length: 100 }, (_, i) => page(i)));
-    expect(response).toEqual({ success: true, accepted: 100, rejected: 0, rejections: [] });
-    expect(accepted.map(({ index }) => index)).toEqual(Array.from({ length: 100 }, (_, i) => i));
-  });
+it('a batch of 100 acceptable messages is accepted whole, with an empty list of rejections', () => {
+  const { accepted, response } = judge(Array.from({ length: 100 }, (_, i) => page(i)));
+  expect(response).toEqual({ success: true, accepted: 100, rejected: 0, rejections: [] });
+  expect(accepted.map(({ index }) => index)).toEqual(Array.from({ length: 100 }, (_, i) => i));
+});
 
-  it('with one bad message among others loses that one only', () => {
-    const { accepted, response } = judge([page(0), { ...page(1), type: 'x' }, page(2)]);
-    expect(accepted.map(({ index }) => index)).toEqual([0, 2]);
-    expect(response).toMatchObject({ success: true, accepted: 2, rejected: 1 });
-  });
+it('a batch with one bad message among others loses that one only', () => {
+  const { accepted, response } = judge([page(0), { ...page(1), type: 'x' }, page(2)]);
+  expect(accepted.map(({ index }) => index)).toEqual([0, 2]);
+  expect(response).toMatchObject({ success: true, accepted: 2, rejected: 1 });
+});
 
-  it('in which every message fails is no success', () => {
-    expect(judge([pageOf('x')]).response).toMatchObject({ success: false, accepted: 0, rejected: 1 });
-  });
+it('a batch in which every message fails is no success', () => {
+  expect(judge([pageOf('x')]).response).toMatchObject({ success: false, accepted: 0, rejected: 1 });
+});
 
-  it('echoes a malformed messageId verbatim', () => {
-    expect(entriesOf([pageOf(' not a UUID\n')])).toEqual([' not a UUID\n: messageId INVALID_FORMAT']);
-  });
+it('a batch echoes a malformed messageId verbatim', () => {
+  expect(entriesOf([pageOf(' not a UUID\n')])).toEqual([' not a UUID\n: messageId INVALID_FORMAT']);
+});
 
-  it('echoes a messageId that is no string as its JSON text', () => {
-    expect(entriesOf([pageOf(12), pageOf({ a: [1] }), pageOf(false)])).toEqual([
-      '12: messageId INVALID_FORMAT',
-      '{"a":[1]}: messageId INVALID_FORMAT',
-      'false: messageId INVALID_FORMAT',
-    ]);
-  });
+it('a batch echoes a messageId that is no string as its JSON text', () => {
+  expect(entriesOf([pageOf(12), pageOf({ a: [1] }), pageOf(false)])).toEqual([
+    '12: messageId INVALID_FORMAT',
+    '{"a":[1]}: messageId INVALID_FORMAT',
+    'false: messageId INVALID_FORMAT',
+  ]);
+});
 
-  it('gathers absent and null ids in one entry with the errors merged, and calls none a duplicate', () => {
-    expect(entriesOf([pageOf(undefined), { ...pageOf(null), test: 1 }, 'text', pageOf('')])).toEqual([
-      ': messageId MISSING_REQUIRED_FIELD, test INVALID_FORMAT, message INVALID_FORMAT',
-    ]);
-  });
+it('a batch gathers absent and null ids in one entry with the errors merged, and calls none a duplicate', () => {
+  expect(entriesOf([pageOf(undefined), { ...pageOf(null), test: 1 }, 'text', pageOf('')])).toEqual([
+    ': messageId MISSING_REQUIRED_FIELD, test INVALID_FORMAT, message INVALID_FORMAT',
+  ]);
+});
 
-  it('has one entry for equal ids that are no strings, and calls none a duplicate', () => {
-    expect(entriesOf([pageOf(5), { ...pageOf(5), type: 'x' }, pageOf('5')])).toEqual([
-      '5: messageId INVALID_FORMAT, type UNSUPPORTED_TYPE',
-    ]);
-  });
+it('a batch has one entry for equal ids that are no strings, and calls none a duplicate', () => {
+  expect(entriesOf([pageOf(5), { ...pageOf(5), type: 'x' }, pageOf('5')])).toEqual([
+    '5: messageId INVALID_FORMAT, type UNSUPPORTED_TYPE',
+  ]);
+});
 
-  it('has one entry for blank ids of one spelling', () => {
-    expect(entriesOf([pageOf('  '), pageOf('  ')])).toEqual(['  : messageId MISSING_REQUIRED_FIELD']);
-  });
+it('a batch has one entry for blank ids of one spelling', () => {
+  expect(entriesOf([pageOf('  '), pageOf('  ')])).toEqual(['  : messageId MISSING_REQUIRED_FIELD']);
+});
 
-  it('rejects all copies of a messageId, counts each and lists one entry with the errors of all', () => {
-    const copies = [pageOf(ID), page(1), { ...pageOf(ID), type: 'x' }, { ...pageOf(ID), surface: 'tv', type: 'y' }];
-    const { response } = judge(copies);
-    expect(response).toMatchObject({ success: true, accepted: 1, rejected: 3 });
-    expect(entriesOf(copies)).toEqual([
-      `${ID}: messageId DUPLICATE_MESSAGE_ID, type UNSUPPORTED_TYPE, surface INVALID_ENUM`,
-    ]);
-  });
+it('a batch rejects all copies of a messageId, counts each and lists one entry with the errors of all', () => {
+  const copies = [pageOf(ID), page(1), { ...pageOf(ID), type: 'x' }, { ...pageOf(ID), surface: 'tv', type: 'y' }];
+  const { response } = judge(copies);
+  expect(response).toMatchObject({ success: true, accepted: 1, rejected: 3 });
+  expect(entriesOf(copies)).toEqual([
+    `${ID}: messageId DUPLICATE_MESSAGE_ID, type UNSUPPORTED_TYPE, surface INVALID_ENUM`,
+  ]);
+});
 
-  it('lists the errors of each rejected message by its index, twins separately', () => {
-    const { rejected } = judge([pageOf(ID), page(1), { ...pageOf(ID), type: 'x' }, null]);
-    expect(rejected.map(({ index, errors }) => [index, errors.map(({ code }) => code)])).toEqual([
-      [0, ['DUPLICATE_MESSAGE_ID']],
-      [2, ['DUPLICATE_MESSAGE_ID', 'UNSUPPORTED_TYPE']],
-      [3, ['INVALID_FORMAT']],
-    ]);
-  });
+it('a batch lists the errors of each rejected message by its index, twins separately', () => {
+  const { rejected } = judge([pageOf(ID), page(1), { ...pageOf(ID), type: 'x' }, null]);
+  expect(rejected.map(({ index, errors }) => [index, errors.map(({ code }) => code)])).toEqual([
+    [0, ['DUPLICATE_MESSAGE_ID']],
+    [2, ['DUPLICATE_MESSAGE_ID', 'UNSUPPORTED_TYPE']],
+    [3, ['INVALID_FORMAT']],
+  ]);
+});
 
-  it('compares ids without regard to case and echoes the first spelling', () => {
-    expect(entriesOf([pageOf(ID.toUpperCase()), pageOf(ID)])).toEqual([
-      `${ID.toUpperCase()}: messageId DUPLICATE_MESSAGE_ID`,
-    ]);
-  });
+it('a batch compares ids without regard to case and echoes the first spelling', () => {
+  expect(entriesOf([pageOf(ID.toUpperCase()), pageOf(ID)])).toEqual([
+    `${ID.toUpperCase()}: messageId DUPLICATE_MESSAGE_ID`,
+  ]);
+});
 
-  it('calls malformed twins duplicates too', () => {
-    expect(entriesOf([pageOf('x'), pageOf('X')])).toEqual([
-      'x: messageId DUPLICATE_MESSAGE_ID, messageId INVALID_FORMAT',
-    ]);
-  });
+it('a batch calls malformed twins duplicates too', () => {
+  expect(entriesOf([pageOf('x'), pageOf('X')])).toEqual([
+    'x: messageId DUPLICATE_MESSAGE_ID, messageId INVALID_FORMAT',
+  ]);
+});
 
-  it('rejects a message of more than 32 KiB as it stands in the body, and takes one of exactly 32 KiB', () => {
-    expect(entriesOf([page(0), page(1)], { 0: MESSAGE_BYTES_MAX, 1: MESSAGE_BYTES_MAX + 1 })).toEqual([
-      '0192f1c0-7b3a-7c4d-8e5f-000000000001: message INVALID_VALUE',
-    ]);
-  });
+it('a batch rejects a message of more than 32 KiB as it stands in the body, and takes one of exactly 32 KiB', () => {
+  expect(entriesOf([page(0), page(1)], { 0: MESSAGE_BYTES_MAX, 1: MESSAGE_BYTES_MAX + 1 })).toEqual([
+    '0192f1c0-7b3a-7c4d-8e5f-000000000001: message INVALID_VALUE',
+  ]);
+});
 
-  it('lists the entries in the order of the messages', () => {
-    expect(entriesOf([pageOf('b'), pageOf('a')])).toEqual([
-      'b: messageId INVALID_FORMAT',
-      'a: messageId INVALID_FORMAT',
-    ]);
-  });
+it('a batch lists the entries in the order of the messages', () => {
+  expect(entriesOf([pageOf('b'), pageOf('a')])).toEqual(['b: messageId INVALID_FORMAT', 'a: messageId INVALID_FORMAT']);
+});
 
-  it('lets no message change the verdict on another', () => {
-    const alone = judge([page(7)]).accepted[0]?.message;
-    const among = judge([pageOf('x'), null, page(7), pageOf(undefined)]).accepted[0]?.message;
-    expect(among).toEqual(alone);
-  });
+it('a batch lets no message change the verdict on another', () => {
+  const alone = judge([page(7)]).accepted[0]?.message;
+  const among = judge([pageOf('x'), null, page(7), pageOf(undefined)]).accepted[0]?.message;
+  expect(among).toEqual(alone);
 });

@@ -11,7 +11,7 @@ import {
   type RejectionError,
   WHOLE_MESSAGE,
 } from './message.ts';
-import type { TimeWindow } from './texts.ts';
+import { isJsonObject, type TimeWindow } from './texts.ts';
 
 /** Contract, "MessagesRequest". */
 export const messagesRequestSchema = z
@@ -35,13 +35,12 @@ export interface MessagesResponse {
   rejections: MessageRejection[];
 }
 
-/** What one element of `messages` looks like in the body. */
+/** An element of `messages` in the body. */
 export interface MessageSource {
-  /** Its size in the body. */
   bytes: number;
-  /** JSON text of its `messageId`; '' when it has none. */
+  /** JSON text; '' when absent. */
   messageIdText: string;
-  /** Those of its free-form objects that are nested deeper than `FREE_FORM_DEPTH_MAX`. */
+  /** Free-form objects deeper than `FREE_FORM_DEPTH_MAX`. */
   tooDeep?: readonly FreeFormField[];
 }
 
@@ -49,76 +48,48 @@ export type FreeFormField = 'properties' | 'traits';
 
 export interface BatchRules {
   window: TimeWindow;
-  /** One per element of `messages`, in order. */
+  /** One per element of `messages`. */
   sources: readonly MessageSource[];
 }
 
+/** `index` in `messages`. */
 export interface AcceptedMessage {
-  /** Place in `messages`. */
   index: number;
   message: Message;
 }
 
-/** What was wrong with one message that was not accepted. */
-export interface RejectedMessage {
-  /** Place in `messages`. */
-  index: number;
-  errors: readonly RejectionError[];
-}
-
 export type BatchResult =
-  /** The whole batch is refused: an error envelope with VALIDATION_ERROR. */
+  /** The whole batch is refused with VALIDATION_ERROR. */
   | { kind: 'fault'; message: string; details: Record<string, unknown> }
   | {
-      kind: 'judged';
+      kind: 'validated';
       accepted: AcceptedMessage[];
-      /** By index, twins separately; `response.rejections` merges them. */
-      rejected: RejectedMessage[];
+      /** By index, duplicates separately; `response.rejections` merges them. */
+      rejected: { index: number; errors: readonly RejectionError[] }[];
       submitted: number;
       response: MessagesResponse;
     };
 
-type BatchFault = Extract<BatchResult, { kind: 'fault' }>;
-
-/** The batch without a rule about its messages: each of them is judged separately. */
 const envelopeSchema = z.object({ messages: z.array(z.unknown()).min(1).max(BATCH_MESSAGES_MAX) });
 
-function toFault(issue: z.core.$ZodIssue | undefined): BatchFault {
-  const limits = { field: 'messages', messagesMin: 1, messagesMax: BATCH_MESSAGES_MAX };
-  if (issue?.path.length === 0) return { kind: 'fault', message: 'the body must be a JSON object', details: limits };
-  if (issue?.code === 'too_small') return { kind: 'fault', message: 'messages must not be empty', details: limits };
-  if (issue?.code === 'too_big') {
-    return { kind: 'fault', message: `messages must hold at most ${BATCH_MESSAGES_MAX} items`, details: limits };
-  }
-  return { kind: 'fault', message: 'messages must be an array of messages', details: limits };
+function toFault(issue: z.core.$ZodIssue | undefined): BatchResult {
+  const details = { field: 'messages', messagesMin: 1, messagesMax: BATCH_MESSAGES_MAX };
+  const fault = (message: string) => ({ kind: 'fault', message, details }) as const;
+  if (issue?.path.length === 0) return fault('body is not a JSON object');
+  if (issue?.code === 'too_small') return fault('messages is empty');
+  if (issue?.code === 'too_big') return fault(`messages has more than ${BATCH_MESSAGES_MAX} items`);
+  return fault('messages is not an array');
 }
 
-/** How a rejection names a message, and whether its id can make it a duplicate. */
-interface IdSpelling {
-  /** Echoed to the client. */
-  echo: string;
-  /** Messages with the same `name` share one entry of `rejections`. */
-  name: string;
-  isComparable: boolean;
-}
-
-/** Contract, "messageId", "No object", "Several without an id" and "Twins". */
-function spellingOf(value: unknown, source: MessageSource | undefined): IdSpelling {
-  const id = typeof value === 'object' && value !== null && 'messageId' in value ? value.messageId : undefined;
-  if (Array.isArray(value) || id == null) return { echo: '', name: '', isComparable: false };
+/**
+ * How a rejection names a message (`echo`), the `name` under which messages share an entry, and whether the id can be a
+ * duplicate: contract, "messageId", "No object", "Several without an id" and "Twins".
+ */
+function spellingOf(value: unknown, source: MessageSource | undefined) {
+  const id = isJsonObject(value) ? value.messageId : undefined;
+  if (id == null) return { echo: '', name: '', isComparable: false };
   const echo = typeof id === 'string' ? id : (source?.messageIdText ?? '');
   return { echo, name: echo.toLowerCase(), isComparable: typeof id === 'string' && !isBlank(id) };
-}
-
-function findDuplicateIds(spellings: readonly IdSpelling[]): Set<string> {
-  const seen = new Set<string>();
-  const twins = new Set<string>();
-  for (const { name, isComparable } of spellings) {
-    if (!isComparable) continue;
-    if (seen.has(name)) twins.add(name);
-    seen.add(name);
-  }
-  return twins;
 }
 
 /** Contract, "Twins". */
@@ -136,29 +107,29 @@ export const TOO_LARGE: RejectionError = {
 
 /** Contract, "Free-form objects". */
 export function tooDeepError(field: FreeFormField): RejectionError {
-  const message = `${field}: is nested deeper than ${FREE_FORM_DEPTH_MAX} levels`;
+  const message = `${field} is nested deeper than ${FREE_FORM_DEPTH_MAX} levels`;
   return { field, code: 'INVALID_VALUE', message };
 }
 
 /**
- * Judges each message of a batch, and then twins together. Pure.
+ * Validates the messages of a batch, then duplicate ids.
  * @param document the parsed JSON body
- * @returns the accepted messages with their indexes and the answer to the client, or why the whole batch is refused.
- * Status 200 when `response.accepted` > 0, else 400 with the same body: contract, "Status".
+ * @returns the accepted messages and the answer: 200 when `response.accepted` > 0, else 400
  */
 export function validateBatch(document: unknown, rules: BatchRules): BatchResult {
   const envelope = envelopeSchema.safeParse(document);
   if (!envelope.success) return toFault(envelope.error.issues[0]);
   const { messages } = envelope.data;
   const spellings = messages.map((value, index) => spellingOf(value, rules.sources[index]));
-  const twins = findDuplicateIds(spellings);
+  const names = spellings.filter(({ isComparable }) => isComparable).map(({ name }) => name);
+  const duplicates = new Set(names.filter((name, index) => names.indexOf(name) !== index));
   const accepted: AcceptedMessage[] = [];
-  const rejected: RejectedMessage[] = [];
+  const rejected: { index: number; errors: readonly RejectionError[] }[] = [];
   const entries = new Map<string, MessageRejection>();
   for (const [index, { echo, name, isComparable }] of spellings.entries()) {
     const parsed = parseMessage(messages[index], rules.window);
     const errors = parsed.ok ? [] : [...parsed.errors];
-    if (isComparable && twins.has(name)) errors.unshift(DUPLICATE_ID);
+    if (isComparable && duplicates.has(name)) errors.unshift(DUPLICATE_ID);
     for (const field of rules.sources[index]?.tooDeep ?? []) errors.push(tooDeepError(field));
     if ((rules.sources[index]?.bytes ?? 0) > MESSAGE_BYTES_MAX) errors.push(TOO_LARGE);
     if (parsed.ok && errors.length === 0) {
@@ -173,7 +144,7 @@ export function validateBatch(document: unknown, rules: BatchRules): BatchResult
     });
   }
   return {
-    kind: 'judged',
+    kind: 'validated',
     accepted,
     rejected,
     submitted: messages.length,

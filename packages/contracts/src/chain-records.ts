@@ -3,23 +3,23 @@ import { toHexText } from './texts.ts';
 
 /** Value of `chain.activities.v1`, keyed by `chain`. Addresses have 20 bytes. */
 export interface ActivityRecord {
-  /** Name of the chain. */
   chain: string;
-  /** 16 bytes of a UUID. A record with a known id is a new version: it keeps chain, type, contract and `indexedAt`. */
+  /**
+   * 16 bytes of a UUID. A later record of an id is a new version with the same chain, type, contract and `indexedAt`.
+   */
   id: Buffer;
   type: ActivityType;
-  /** Contract of the asset. All assets of a sale have the same. */
+  /** Contract of the asset; one for all assets of a sale. */
   contractAddress: Buffer;
   /** Epoch microseconds, below 2^53 - 1. */
   indexedAt: number;
   blockchainMetadata: BlockchainMetadata | null;
-  /** JSON text of an object whose members depend on `type`; addresses in lower case. */
+  /** JSON text; its members depend on `type`. */
   details: string;
-  /** 32 lower-case hex characters. */
   traceId: string;
 }
 
-/** Place of an activity on its chain. Numbers are decimal digits, as in the interface. */
+/** Position on the chain. Numbers are decimal digits, as in the interface. */
 export interface BlockchainMetadata {
   /** 32 bytes. */
   transactionHash: Buffer;
@@ -28,15 +28,11 @@ export interface BlockchainMetadata {
   logIndex: string | null;
 }
 
-/**
- * Header that marks a tick on `chain.activities.v1`: a record without a value. Its timestamp is the watermark of a
- * partition to which nothing else is written.
- */
+/** Marks a record without a value whose timestamp is the watermark of an idle partition of `chain.activities.v1`. */
 export const TICK_HEADER = 'tick';
 
 /** Value of `chain.tokens.v1`, keyed by chain and contract. Addresses have 20 bytes. */
 export interface TokenRecord {
-  /** Name of the chain. */
   chain: string;
   contractAddress: Buffer;
   rootContractAddress: Buffer | null;
@@ -49,36 +45,32 @@ export interface TokenRecord {
   /** Id of a chain, not its name. */
   rootChainId: string | null;
   bridgeUsed: string | null;
-  /** 32 lower-case hex characters. */
   traceId: string;
 }
 
-/** Value of `chain.index-progress.v1`, keyed by `chain`. The last record of a chain counts. Hashes have 32 bytes. */
+/** Value of `chain.index-progress.v1`, keyed by `chain`. Hashes have 32 bytes. */
 export interface IndexProgressRecord {
-  /** Name of the chain. */
   chain: string;
   /** All earlier blocks are indexed. */
   block: number;
   /** Of `block`. */
   hash: Buffer;
-  /** The logs of `block` before this index are indexed; null when the whole block is. */
+  /** Logs of `block` before this index are indexed; null when all are. */
   nextLog: number | null;
-  /** Hash of the first block. It tells this chain from one that was restarted under the same name. */
+  /** Hash of the first block: another one is another chain of the same name. */
   genesisHash: Buffer;
-  /** Epoch milliseconds. */
   changedAt: number;
 }
 
 /** Value of `chain.mint-requests.v1`, keyed by chain and signer. Addresses have 20 bytes, times are epoch milliseconds. */
 export interface MintRequestRecord {
-  /** Name of the chain. */
   chain: string;
   contractAddress: Buffer;
-  /** The caller's id of the asset, unique within a collection. */
+  /** The caller's id, unique in a collection. */
   referenceId: string;
-  /** 16 bytes of a UUID. Identifies this acceptance: a reference id that failed may be accepted again. */
+  /** 16 bytes of a UUID. A failed reference id may be accepted again as another attempt. */
   attemptId: Buffer;
-  /** Address whose transactions mint it. All records of a signer are in one partition. */
+  /** Address that sends the transaction. All records of a signer are in one partition. */
   signer: Buffer;
   projectId: string;
   environmentId: string;
@@ -87,45 +79,41 @@ export interface MintRequestRecord {
   tokenId: string | null;
   /** Decimal digits; null for a single token of an ERC-721. */
   amount: string | null;
-  /** JSON text of an object. */
+  /** JSON text. */
   metadata: string | null;
   requestedAt: number;
-  /** 32 lower-case hex characters. */
   traceId: string;
 }
 
-/** `settled` when nothing can change any more: the block is final, or no transaction ever carried the mint. */
+/** `settled`: final, because the block is final or no transaction ever carried the mint. */
 export type MintStage = 'accepted' | 'waiting' | 'logged' | 'mined' | 'reverted' | 'settled';
 export const MINT_STATUSES = ['pending', 'succeeded', 'failed'] as const;
 export type MintStatus = (typeof MINT_STATUSES)[number];
 
 /**
- * Value of `chain.mint-state.v1`. The last record of a reference id and attempt counts. Keyed by `toMintStateKey`, in
- * the partition of `toSignerKey`, so the log orders all states of a signer. Without the metadata, which can be 16 KiB:
- * minters keep all pending states in memory.
+ * Value of `chain.mint-state.v1`, keyed by `toMintStateKey` in the partition of `toSignerKey`, so that the log orders
+ * the states of a signer. Without metadata, because minters keep all pending states in memory.
  */
 export interface MintStateRecord extends Omit<MintRequestRecord, 'metadata'> {
-  /** 1, and one more with each change of the attempt. */
+  /** 1, then one more with each change. */
   revision: number;
   status: MintStatus;
   stage: MintStage;
   /** Why it waits, for operators. */
   reason: string | null;
-  /** Nonce of the transaction that carries it. */
   nonce: number | null;
   /** 32 bytes. */
   transactionHash: Buffer | null;
-  /** 16 bytes of a UUID: the activity of the mint in the history. */
+  /** 16 bytes of a UUID: the activity of the mint. */
   activityId: Buffer | null;
   /** Why it failed, for the caller. */
   error: string | null;
-  /** Place of the request in its log. */
+  /** Partition and offset of the request. */
   requestPartition: number;
   requestOffset: number;
   changedAt: number;
 }
 
-/** An asset that a transaction mints. */
 export interface CarriedAsset {
   referenceId: string;
   attemptId: Buffer;
@@ -135,38 +123,35 @@ export interface CarriedAsset {
 }
 
 /**
- * Value of `chain.mint-transactions.v1`: a signed transaction, logged before it is sent anywhere. Keyed by
+ * Value of `chain.mint-transactions.v1`: a signed transaction, logged before it is sent. Keyed by
  * `toMintTransactionKey`, in the partition of `toSignerKey`.
  */
 export interface MintTransactionRecord {
-  /** Name of the chain. */
   chain: string;
   signer: Buffer;
   nonce: number;
-  /** 0, and one more with each raise of the fees. All variants of a nonce carry the same call. */
+  /** 0, then one more with each fee bump. All variants of a nonce carry the same call. */
   variant: number;
-  /** `high_water` records the largest nonce ever logged for the signer. Compaction never removes it. */
+  /** `high_water`: the largest nonce ever logged for the signer; never compacted away. */
   kind: 'mint' | 'noop' | 'high_water';
   contractAddress: Buffer | null;
   /** In the order of the contract call. */
   assets: CarriedAsset[];
   /** 32 bytes. */
   hash: Buffer;
-  /** The bytes that are sent; empty for a high water. */
+  /** Empty for a high water. */
   signedBytes: Buffer;
   gasLimit: number;
   /** wei, decimal digits. */
   maxFeePerGas: string;
-  /** wei, decimal digits. */
   maxPriorityFeePerGas: string;
-  /** 32 bytes: hash of the first block of the chain that it was signed for. */
+  /** 32 bytes: hash of the first block of the signed chain. */
   genesisHash: Buffer;
   loggedAt: number;
 }
 
 /** Value of `chain.metadata.v1`, keyed by chain and contract. The last record of a subject counts. */
 export interface ChainMetadataRecord {
-  /** Name of the chain. */
   chain: string;
   contractAddress: Buffer;
   kind: 'collection' | 'token' | 'stack';
@@ -174,24 +159,23 @@ export interface ChainMetadataRecord {
   subject: string;
   projectId: string;
   environmentId: string;
-  /** JSON text of an object. */
+  /** JSON text. */
   metadata: string;
   requestedAt: number;
-  /** 32 lower-case hex characters. */
   traceId: string;
 }
 
-/** Text that the partition of every record of a signer is computed from, and the key of its mint requests. */
+/** Partition key of every record of a signer. */
 export const toSignerKey = ({ chain, signer }: Pick<MintRequestRecord, 'chain' | 'signer'>): string =>
   `${chain}:${toHexText(signer)}`;
 
-/** Key of a state. The reference id comes last, because it may contain any character. */
+/** The reference id comes last, because it may contain any character. */
 export const toMintStateKey = (
   state: Pick<MintStateRecord, 'chain' | 'contractAddress' | 'attemptId' | 'referenceId'>,
 ): string =>
   `${state.chain}:${toHexText(state.contractAddress)}:${state.attemptId.toString('hex')}:${state.referenceId}`;
 
-/** Key of a logged transaction. All high waters of a signer share one key. */
+/** All high waters of a signer share one key. */
 export function toMintTransactionKey(
   transaction: Pick<MintTransactionRecord, 'chain' | 'signer' | 'nonce' | 'variant' | 'kind'>,
 ): string {

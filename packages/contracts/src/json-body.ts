@@ -2,21 +2,20 @@ import { isUtf8 } from 'node:buffer';
 import { isJsonObject } from './texts.ts';
 
 /** Where and why a body is not JSON in UTF-8: contract, "Unreadable JSON". */
-// A type, not an interface: only a type is assignable to the details of an error.
 export type JsonFault = {
-  /** Byte of the decompressed body, counted from 0: the first one that no JSON text can have there. */
+  /** Byte of the decompressed body, from 0, that no JSON text can have there. */
   readonly offset: number;
-  /** Counted from 1. */
+  /** From 1. */
   readonly line: number;
-  /** Characters of the line in UTF-16, as editors count them, from 1. */
+  /** UTF-16 units of the line, from 1. */
   readonly column: number;
-  /** Element of the body's `messages` that was being read, counted from 0. Absent outside of that list. */
+  /** Element of `messages`, from 0; absent outside of that array. */
   readonly messageIndex?: number;
-  /** What is there instead, at most 20 characters. */
+  /** At most 20 characters. */
   readonly found: string;
 };
 
-/** The words and details of an answer 400. */
+/** Message and details of a 400. */
 export interface JsonError {
   readonly message: string;
   readonly details: JsonFault | null;
@@ -24,7 +23,7 @@ export interface JsonError {
 
 const BYTE_ORDER_MARK = [0xef, 0xbb, 0xbf] as const;
 
-/** The body without a leading UTF-8 byte order mark: RFC 8259, 8.1 lets a parser ignore it. */
+/** RFC 8259, 8.1 lets a parser ignore a byte order mark. */
 export function withoutByteOrderMark(body: Buffer): Buffer {
   if (body[0] !== BYTE_ORDER_MARK[0] || body[1] !== BYTE_ORDER_MARK[1] || body[2] !== BYTE_ORDER_MARK[2]) return body;
   return body.subarray(BYTE_ORDER_MARK.length);
@@ -39,7 +38,7 @@ export function parseJsonObject(body: Buffer): JsonObjectResult {
   const json = withoutByteOrderMark(body);
   let document: unknown;
   try {
-    // Decoding alone would replace invalid bytes with U+FFFD and store something else than was sent.
+    // Decoding alone would replace invalid bytes by U+FFFD.
     document = isUtf8(json) ? JSON.parse(json.toString('utf8')) : undefined;
   } catch {
     document = undefined;
@@ -49,7 +48,7 @@ export function parseJsonObject(body: Buffer): JsonObjectResult {
   return { kind: 'refused', message: 'The body must be a JSON object.', details: null };
 }
 
-/** Explains why a body cannot be read. Called only for refused bodies: reading stays fast because it counts no lines. */
+/** Explains why a body cannot be read. Only refused bodies pay for counting lines. */
 export function toJsonError(body: Buffer): JsonError {
   const details = findJsonFault(body);
   if (details === null) return { message: 'The body is not valid UTF-8 JSON.', details };
@@ -60,10 +59,10 @@ export function toJsonError(body: Buffer): JsonError {
   };
 }
 
-/** @returns null for valid JSON in UTF-8 */
+/** Null for valid JSON in UTF-8. */
 export function findJsonFault(body: Buffer): JsonFault | null {
   const json = withoutByteOrderMark(body);
-  // Zeros, which no rule accepts, end every loop.
+  // Zeros end every loop.
   const bytes = Buffer.alloc(json.length + END_BYTES);
   json.copy(bytes);
   const finder = new FaultFinder(bytes, json.length);
@@ -77,13 +76,13 @@ export function findJsonFault(body: Buffer): JsonFault | null {
     lineStart = i + 1;
   }
   const column = bytes.toString('utf8', lineStart, at).length + 1;
-  const place = { offset: at + body.length - json.length, line, column };
+  const location = { offset: at + body.length - json.length, line, column };
   const { messageIndex } = finder;
   const found = at === json.length ? 'end of body' : describe(bytes, at);
-  return messageIndex === null ? { ...place, found } : { ...place, messageIndex, found };
+  return messageIndex === null ? { ...location, found } : { ...location, messageIndex, found };
 }
 
-/** The furthest look ahead: of `false`, or of a character in UTF-8. */
+/** The furthest read ahead: `false`, or a character in UTF-8. */
 const END_BYTES = 8;
 
 const QUOTE = 0x22;
@@ -105,17 +104,17 @@ const OPEN_BRACE = 0x7b;
 const CLOSE_BRACE = 0x7d;
 const LINE_FEED = 0x0a;
 const SPACE = 0x20;
-/** The bit that makes an ASCII letter lower case. */
+/** The bit of lower case in ASCII. */
 const LOWER_CASE = 0x20;
 const LITERALS = ['null', 'true', 'false'].map((text) => Buffer.from(text));
 
-/** 1 for what ends a run of plain bytes in a string: control characters, quote, backslash and all of two bytes or more. */
+/** 1 for bytes that end a run in a string: control characters, quote, backslash, multi-byte characters. */
 const STOPS = new Uint8Array(256).fill(1, 0, 0x20).fill(1, 0x80);
 STOPS[QUOTE] = 1;
 STOPS[BACKSLASH] = 1;
 /** Bytes that may follow a backslash, except `u`. */
 const SIMPLE_ESCAPES = new Uint8Array(256);
-for (const letter of Buffer.from('"\\/bfnrt')) SIMPLE_ESCAPES[letter] = 1;
+for (const byte of Buffer.from('"\\/bfnrt')) SIMPLE_ESCAPES[byte] = 1;
 
 const isSpace = (byte: number) => byte === 0x20 || byte === LINE_FEED || byte === 0x0d || byte === 0x09;
 const isDigit = (byte: number) => byte >= DIGIT_0 && byte <= DIGIT_9;
@@ -129,10 +128,7 @@ function skipSpace(bytes: Uint8Array, at: number): number {
   return i;
 }
 
-/**
- * Checks JSON byte by byte, without recursion, so that no nesting exhausts the stack. It is separate from the parsers,
- * which stay fast because they note no places.
- */
+/** Checks JSON byte by byte without recursion, so that nesting does not exhaust the stack. */
 class FaultFinder {
   readonly #bytes: Uint8Array;
   readonly #length: number;
@@ -142,7 +138,7 @@ class FaultFinder {
   /** The last key of the outermost object, with its quotes. */
   #keyStart = 0;
   #keyEnd = 0;
-  /** Commas so far of the list that is a member of the outermost object. */
+  /** Commas of the current array in the outermost object. */
   #commas = 0;
 
   constructor(bytes: Uint8Array, length: number) {
@@ -150,7 +146,7 @@ class FaultFinder {
     this.#length = length;
   }
 
-  /** Offset of the fault; null without one. */
+  /** Offset of the fault, or null. */
   run(): number | null {
     const bytes = this.#bytes;
     let i = skipSpace(bytes, 0);
@@ -185,7 +181,7 @@ class FaultFinder {
     }
   }
 
-  /** The element of `messages` in which the reading ended. */
+  /** The element of `messages` where reading ended. */
   get messageIndex(): number | null {
     if (this.#depth < 2 || this.#open[0] !== CLOSE_BRACE || this.#open[1] !== CLOSE_BRACKET) return null;
     const key = Buffer.from(this.#bytes.subarray(this.#keyStart, this.#keyEnd)).toString('utf8');
@@ -217,7 +213,7 @@ class FaultFinder {
   }
 }
 
-/** The following functions return the offset after what they read, or `~offset` of the fault, which is negative. */
+/** These functions return the offset after what they read, or `~offset` of the fault, which is negative. */
 function endOfScalar(bytes: Uint8Array, at: number): number {
   const first = bytes[at]!;
   if (first === QUOTE) return endOfString(bytes, at);
@@ -277,7 +273,7 @@ function skipDigits(bytes: Uint8Array, at: number): number {
   return i;
 }
 
-/** Bytes of the character of several bytes that starts here: Unicode, table 3-7. 0 when it is not well-formed. */
+/** Bytes of the multi-byte character here (Unicode, table 3-7); 0 when it is not well-formed. */
 function utf8Length(bytes: Uint8Array, at: number): number {
   const first = bytes[at]!;
   const second = bytes[at + 1]!;
@@ -294,10 +290,10 @@ function utf8Length(bytes: Uint8Array, at: number): number {
 
 const WORD = /^[A-Za-z0-9_]{1,20}/;
 const VISIBLE = /^[\p{L}\p{N}\p{P}\p{S}]/u;
-/** Enough for the longest word of `WORD`, and for one character. */
+/** The longest match of `WORD`, or one character. */
 const DESCRIBED_BYTES = 20;
 
-/** A word, a character, or its number where it is invisible. */
+/** A word, a character, or its number when it is invisible. */
 function describe(bytes: Buffer, at: number): string {
   const byte = bytes[at]!;
   if (byte >= 0x80 && utf8Length(bytes, at) === 0) return `byte 0x${byte.toString(16).toUpperCase()}`;

@@ -6,15 +6,13 @@ export type MessageType = (typeof MESSAGE_TYPES)[number];
 export const IDENTITY_TYPES = ['passport', 'steam', 'epic', 'google', 'apple', 'discord', 'email', 'custom'] as const;
 export type IdentityType = (typeof IDENTITY_TYPES)[number];
 
-/** Contract, "Enumerations". */
 export const SURFACES = ['web', 'pixel', 'unity', 'unreal'] as const;
 export type Surface = (typeof SURFACES)[number];
 
-/** Contract, "Enumerations". */
 export const CONSENT_STATUSES = ['not_set', 'none', 'anonymous', 'full'] as const;
 export type ConsentStatus = (typeof CONSENT_STATUSES)[number];
 
-/** Codes of a RejectionError: contract, "Enumerations". An open set: new codes may be added. */
+/** An open set: contract, "Enumerations". */
 export const REJECTION_CODES = [
   'MISSING_REQUIRED_FIELD',
   'INVALID_ENUM',
@@ -25,10 +23,7 @@ export const REJECTION_CODES = [
 ] as const;
 export type RejectionCode = (typeof REJECTION_CODES)[number];
 
-/**
- * Kinds of identities: anonymous, one of the identity types, or `untyped` (a `userId` without `identityType`, or a side
- * of an alias without its type).
- */
+/** Kinds of identities; `untyped` is a `userId` without `identityType`, or a side of an alias without a type. */
 export const IDENTITY_KINDS = ['anonymous', ...IDENTITY_TYPES, 'untyped'] as const;
 export type IdentityKind = (typeof IDENTITY_KINDS)[number];
 
@@ -43,10 +38,10 @@ export type VerificationStatus = (typeof VERIFICATION_STATUSES)[number];
 /** Messages in one batch: contract, "Limits". */
 export const BATCH_MESSAGES_MAX = 100;
 
-/** Code points of anonymousId, deviceId, sessionId, userId, eventName, fromId and toId: contract, "Limits". */
+/** Code points of ids and `eventName`: contract, "Limits". */
 export const ID_CODE_POINTS_MAX = 256;
 
-/** Code points of each string of `context`: contract, "EventContext". */
+/** Code points of the texts of `context`: contract, "Limits". */
 export const CONTEXT_CODE_POINTS_MAX = {
   library: 256,
   libraryVersion: 256,
@@ -68,20 +63,18 @@ export const BATCH_BYTES_MAX = 1024 * 1024;
 /** Bytes of one message as sent in the body: contract, "Size of a message". */
 export const MESSAGE_BYTES_MAX = 32 * 1024;
 
-/** Levels of nesting of `properties` and `traits`, counting the object itself: contract, "Free-form objects". */
+/** Counts the object itself: contract, "Free-form objects". */
 export const FREE_FORM_DEPTH_MAX = 64;
 
-/** Default time window around the server's clock, both bounds inclusive: contract, "Time window". */
+/** Default time window, both bounds inclusive: contract, "Time window". */
 export const EVENT_AGE_MAX_MS = 30 * 24 * 60 * 60 * 1000;
 export const EVENT_AHEAD_MAX_MS = 24 * 60 * 60 * 1000;
 
 /** Code points of `source`: contract, "UpdateTrackingConsentRequest". */
 export const CONSENT_SOURCE_CODE_POINTS_MAX = 128;
 
-/**
- * Bytes of a consent change after decompression. The longest id and source, fully escaped (`\ud83d\ude00`), take 5 KiB.
- */
+/** Bytes after decompression. The longest id and source, fully escaped, take 5 KiB. */
 export const CONSENT_BYTES_MAX = 16 * 1024;
 
-/** The stores of people keep a time in six bytes: up to the year 10,889. */
+/** The stores of people keep a time in six bytes. */
 export const KEPT_TIME_END_MS: number = 2 ** 48;

@@ -179,124 +179,120 @@ const rows: Row[] = [
   ],
 ];
 
-describe('a message', () => {
-  it.each(rows.map(([title, value, ...errors]) => ({ title, value, errors })))(
-    'is judged by the contract, row $title',
-    ({ value, errors }) => {
-      expect(errorsOf(value)).toEqual(errors);
-    },
-  );
+it.each(rows.map(([title, value, ...errors]) => ({ title, value, errors })))(
+  'a message is judged by the contract, row $title',
+  ({ value, errors }) => {
+    expect(errorsOf(value)).toEqual(errors);
+  },
+);
 
-  describe.each(['anonymousId', 'deviceId', 'sessionId', 'userId', 'fromId', 'toId'])(
-    'with the optional id %s',
-    (name) => {
-      it.each(['', '  ', null])('takes it as absent when it is %j', (blank) => {
-        expect(acceptedOf({ ...PAGE, [name]: blank })).not.toHaveProperty(name);
-      });
-      it('keeps it as sent, spaces included', () => {
-        expect(acceptedOf({ ...PAGE, [name]: ' x ' })).toHaveProperty(name, ' x ');
-      });
-    },
-  );
+describe.each(['anonymousId', 'deviceId', 'sessionId', 'userId', 'fromId', 'toId'])(
+  'with the optional id %s',
+  (name) => {
+    it.each(['', '  ', null])('takes it as absent when it is %j', (blank) => {
+      expect(acceptedOf({ ...PAGE, [name]: blank })).not.toHaveProperty(name);
+    });
+    it('keeps it as sent, spaces included', () => {
+      expect(acceptedOf({ ...PAGE, [name]: ' x ' })).toHaveProperty(name, ' x ');
+    });
+  },
+);
 
-  it.each([
-    ...['anonymousId', 'deviceId', 'sessionId', 'eventName', 'userId', 'fromId', 'toId'].map(
-      (name) => [name, 256] as const,
-    ),
-  ])('takes %s of up to %i characters', (name, max) => {
-    expect(errorsOf({ ...PAGE, [name]: 'é'.repeat(max) })).toEqual([]);
-    expect(errorsOf({ ...PAGE, [name]: 'é'.repeat(max + 1) })).toEqual([`${name} INVALID_VALUE`]);
-    expect(errorsOf({ ...PAGE, [name]: {} })).toEqual([`${name} INVALID_FORMAT`]);
-  });
-
-  it.each(Object.entries(CONTEXT_CODE_POINTS_MAX))('takes context.%s of up to %i characters', (name, max) => {
-    expect(errorsOf({ ...PAGE, context: { ...CONTEXT, [name]: 'é'.repeat(max) } })).toEqual([]);
-    expect(errorsOf({ ...PAGE, context: { ...CONTEXT, [name]: 'é'.repeat(max + 1) } })).toEqual([
-      `context.${name} INVALID_VALUE`,
-    ]);
-    expect(errorsOf({ ...PAGE, context: { ...CONTEXT, [name]: 1 } })).toEqual([`context.${name} INVALID_FORMAT`]);
-  });
-
-  it.each([
-    ['surface', SURFACES],
-    ['consentLevel', CONSENT_STATUSES],
-    ['identityType', IDENTITY_TYPES],
-    ['fromType', IDENTITY_TYPES],
-    ['toType', IDENTITY_TYPES],
-  ])('takes for %s its enumeration and nothing else', (name, values) => {
-    for (const value of values) expect(errorsOf({ ...PAGE, [name]: value })).toEqual([]);
-    for (const value of ['', 'Web', 'other', values[0]?.toUpperCase()]) {
-      expect(errorsOf({ ...PAGE, [name]: value })).toEqual([`${name} INVALID_ENUM`]);
-    }
-    expect(errorsOf({ ...PAGE, [name]: 3 })).toEqual([`${name} INVALID_FORMAT`]);
-  });
-
-  it('takes null in every optional field as absent', () => {
-    const optional = Object.keys(messageSchema.shape).filter((name) => !(name in PAGE));
-    const message = acceptedOf({ ...Object.fromEntries(optional.map((name) => [name, null])), ...PAGE });
-    expect(message).toEqual({ ...PAGE, eventTime: Date.UTC(2026, 10, 21, 11, 59) });
-    const inContext = Object.keys(eventContextSchema.shape).map((name) => [name, null]);
-    expect(acceptedOf({ ...PAGE, context: { ...Object.fromEntries(inContext), ...CONTEXT } }).context).toEqual(CONTEXT);
-  });
-
-  it('may have members named like those of every JavaScript object', () => {
-    expect(
-      errorsOf(JSON.parse(JSON.stringify(PAGE).replace('{', '{"__proto__":{"test":1},"constructor":1,"toString":2,'))),
-    ).toEqual([]);
-  });
-
-  it('keeps every key of its free-form objects, and does not copy them', () => {
-    const properties = JSON.parse('{"__proto__":{"a":1},"constructor":2}');
-    expect(JSON.stringify(acceptedOf({ ...PAGE, properties }).properties)).toBe(JSON.stringify(properties));
-    expect(messageSchema.parse({ ...PAGE, properties }).properties).toBe(properties);
-  });
-
-  it.each(Object.keys(messageSchema.shape))('may nest %s very deep without a fault of the judge', (name) => {
-    const nested = JSON.parse('['.repeat(100_000) + ']'.repeat(100_000));
-    expect(errorsOf({ ...PAGE, [name]: nested })).toContain(`${name} INVALID_FORMAT`);
-  });
-
-  it('is accepted with its values whenever it follows the rules', () => {
-    fc.assert(
-      fc.property(validMessages(NOW_MS), (value) => {
-        const message: Record<string, unknown> = { ...acceptedOf(value) };
-        for (const [name, sent] of Object.entries(value)) {
-          if (name === 'context' || message[name] === undefined) continue;
-          expect(message[name]).toEqual(sent);
-        }
-      }),
-    );
-  });
-
-  it('never makes the judge throw, whatever its fields contain', () => {
-    fc.assert(
-      fc.property(
-        validMessages(NOW_MS),
-        fc.constantFrom(...Object.keys(messageSchema.shape)),
-        fc.jsonValue(),
-        (value, name, odd) => {
-          const parsed = parseMessage({ ...value, [name]: odd }, WINDOW);
-          const fields = parsed.ok ? [] : parsed.errors.map(({ field, code }) => `${field} ${code}`);
-          expect(new Set(fields).size).toBe(fields.length);
-        },
-      ),
-    );
-  });
+it.each([
+  ...['anonymousId', 'deviceId', 'sessionId', 'eventName', 'userId', 'fromId', 'toId'].map(
+    (name) => [name, 256] as const,
+  ),
+])('a message takes %s of up to %i characters', (name, max) => {
+  expect(errorsOf({ ...PAGE, [name]: 'é'.repeat(max) })).toEqual([]);
+  expect(errorsOf({ ...PAGE, [name]: 'é'.repeat(max + 1) })).toEqual([`${name} INVALID_VALUE`]);
+  expect(errorsOf({ ...PAGE, [name]: {} })).toEqual([`${name} INVALID_FORMAT`]);
 });
 
-describe('the schema of a message', () => {
-  it('describes the message of the contract for OpenAPI', () => {
-    const document = z.toJSONSchema(messageSchema, { io: 'input', reused: 'inline' });
-    const { Message, EventContext } = document.$defs ?? {};
-    expect(document.$ref).toBe('#/$defs/Message');
-    expect(Message?.required).toEqual(['type', 'messageId', 'eventTimestamp']);
-    expect(EventContext?.required).toEqual(['library', 'libraryVersion']);
-    expect(EventContext?.properties?.library).toMatchObject({ type: 'string', maxLength: 256 });
-    expect(Message?.properties?.messageId).toMatchObject({ type: 'string', format: 'uuid' });
-    expect(Message?.properties?.eventTimestamp).toMatchObject({ type: 'string', format: 'date-time' });
-    expect(Message?.properties?.traits).toMatchObject({ anyOf: [{ type: 'object' }, { type: 'null' }] });
-    expect(Message?.properties?.userId).toMatchObject({
-      anyOf: [{ type: 'string', maxLength: 256 }, { type: 'null' }],
-    });
+it.each(Object.entries(CONTEXT_CODE_POINTS_MAX))('a message takes context.%s of up to %i characters', (name, max) => {
+  expect(errorsOf({ ...PAGE, context: { ...CONTEXT, [name]: 'é'.repeat(max) } })).toEqual([]);
+  expect(errorsOf({ ...PAGE, context: { ...CONTEXT, [name]: 'é'.repeat(max + 1) } })).toEqual([
+    `context.${name} INVALID_VALUE`,
+  ]);
+  expect(errorsOf({ ...PAGE, context: { ...CONTEXT, [name]: 1 } })).toEqual([`context.${name} INVALID_FORMAT`]);
+});
+
+it.each([
+  ['surface', SURFACES],
+  ['consentLevel', CONSENT_STATUSES],
+  ['identityType', IDENTITY_TYPES],
+  ['fromType', IDENTITY_TYPES],
+  ['toType', IDENTITY_TYPES],
+])('a message takes for %s its enumeration and nothing else', (name, values) => {
+  for (const value of values) expect(errorsOf({ ...PAGE, [name]: value })).toEqual([]);
+  for (const value of ['', 'Web', 'other', values[0]?.toUpperCase()]) {
+    expect(errorsOf({ ...PAGE, [name]: value })).toEqual([`${name} INVALID_ENUM`]);
+  }
+  expect(errorsOf({ ...PAGE, [name]: 3 })).toEqual([`${name} INVALID_FORMAT`]);
+});
+
+it('a message takes null in every optional field as absent', () => {
+  const optional = Object.keys(messageSchema.shape).filter((name) => !(name in PAGE));
+  const message = acceptedOf({ ...Object.fromEntries(optional.map((name) => [name, null])), ...PAGE });
+  expect(message).toEqual({ ...PAGE, eventTime: Date.UTC(2026, 10, 21, 11, 59) });
+  const inContext = Object.keys(eventContextSchema.shape).map((name) => [name, null]);
+  expect(acceptedOf({ ...PAGE, context: { ...Object.fromEntries(inContext), ...CONTEXT } }).context).toEqual(CONTEXT);
+});
+
+it('a message may have members named like those of every JavaScript object', () => {
+  expect(
+    errorsOf(JSON.parse(JSON.stringify(PAGE).replace('{', '{"__proto__":{"test":1},"constructor":1,"toString":2,'))),
+  ).toEqual([]);
+});
+
+it('a message keeps every key of its free-form objects, and does not copy them', () => {
+  const properties = JSON.parse('{"__proto__":{"a":1},"constructor":2}');
+  expect(JSON.stringify(acceptedOf({ ...PAGE, properties }).properties)).toBe(JSON.stringify(properties));
+  expect(messageSchema.parse({ ...PAGE, properties }).properties).toBe(properties);
+});
+
+it.each(Object.keys(messageSchema.shape))('a message may nest %s very deep without a fault of the judge', (name) => {
+  const nested = JSON.parse('['.repeat(100_000) + ']'.repeat(100_000));
+  expect(errorsOf({ ...PAGE, [name]: nested })).toContain(`${name} INVALID_FORMAT`);
+});
+
+it('a message is accepted with its values whenever it follows the rules', () => {
+  fc.assert(
+    fc.property(validMessages(NOW_MS), (value) => {
+      const message: Record<string, unknown> = { ...acceptedOf(value) };
+      for (const [name, sent] of Object.entries(value)) {
+        if (name === 'context' || message[name] === undefined) continue;
+        expect(message[name]).toEqual(sent);
+      }
+    }),
+  );
+});
+
+it('a message never makes the judge throw, whatever its fields contain', () => {
+  fc.assert(
+    fc.property(
+      validMessages(NOW_MS),
+      fc.constantFrom(...Object.keys(messageSchema.shape)),
+      fc.jsonValue(),
+      (value, name, odd) => {
+        const parsed = parseMessage({ ...value, [name]: odd }, WINDOW);
+        const fields = parsed.ok ? [] : parsed.errors.map(({ field, code }) => `${field} ${code}`);
+        expect(new Set(fields).size).toBe(fields.length);
+      },
+    ),
+  );
+});
+
+it('the schema of a message describes the message of the contract for OpenAPI', () => {
+  const document = z.toJSONSchema(messageSchema, { io: 'input', reused: 'inline' });
+  const { Message, EventContext } = document.$defs ?? {};
+  expect(document.$ref).toBe('#/$defs/Message');
+  expect(Message?.required).toEqual(['type', 'messageId', 'eventTimestamp']);
+  expect(EventContext?.required).toEqual(['library', 'libraryVersion']);
+  expect(EventContext?.properties?.library).toMatchObject({ type: 'string', maxLength: 256 });
+  expect(Message?.properties?.messageId).toMatchObject({ type: 'string', format: 'uuid' });
+  expect(Message?.properties?.eventTimestamp).toMatchObject({ type: 'string', format: 'date-time' });
+  expect(Message?.properties?.traits).toMatchObject({ anyOf: [{ type: 'object' }, { type: 'null' }] });
+  expect(Message?.properties?.userId).toMatchObject({
+    anyOf: [{ type: 'string', maxLength: 256 }, { type: 'null' }],
   });
 });

@@ -38,7 +38,7 @@ export interface MessageRejection {
   errors: RejectionError[];
 }
 
-/** Name of the field when the message as a whole is at fault. */
+/** Field of an error of the message as a whole. */
 export const WHOLE_MESSAGE = 'message';
 
 /** Codes of the error envelope: contract, "Error envelope". */
@@ -66,9 +66,31 @@ export const errorEnvelopeSchema = z
 /** The members of a zod issue that are read here. Parse with `reportInput: true`. */
 type Issue = Pick<z.core.$ZodIssue, 'code' | 'path' | 'message' | 'input'> & {
   params?: Record<string, unknown> | undefined;
+  expected?: string;
+  values?: readonly unknown[];
 };
 
-/** True for '' and for text of white space alone. */
+/** What is wrong with a value. Every validation message is the path of the value and one of these texts. */
+const WRONG = {
+  missing: 'is required',
+  type: (name: string) => `is not ${/^[aeiou]/.test(name) ? 'an' : 'a'} ${name}`,
+  option: (values: readonly unknown[]) => `is not one of ${values.join(', ')}`,
+  surrogate: 'holds a lone surrogate',
+  length: (max: number) => `is longer than ${max} characters`,
+} as const;
+
+/** What is wrong with a required text, to be written after its path; null for a valid text. */
+export function wrongTextOf(value: unknown, codePointsMax: number): string | null {
+  if (isMissing(value)) return WRONG.missing;
+  if (typeof value !== 'string') return WRONG.type('string');
+  if (!value.isWellFormed()) return WRONG.surrogate;
+  return hasCodePointsAtMost(value, codePointsMax) ? null : WRONG.length(codePointsMax);
+}
+
+/** What is wrong with a value that is none of `values`, to be written after its path. */
+export const wrongOption = WRONG.option;
+
+/** True for '' and for white space alone. */
 export function isBlank(text: string): boolean {
   return text.trim() === '';
 }
@@ -79,7 +101,7 @@ function isRejectionCode(value: unknown): value is RejectionCode {
   return REJECTION_CODES.some((code) => code === value);
 }
 
-/** Code for a value outside its enumeration. `type` has its own code and is required, so blank means missing there. */
+/** `type` has its own code, and is required: blank means missing. */
 function enumerationCode(field: string, input: unknown): RejectionCode {
   if (isAbsent(input)) return 'MISSING_REQUIRED_FIELD';
   if (typeof input !== 'string' || !input.isWellFormed()) return 'INVALID_FORMAT';
@@ -87,11 +109,10 @@ function enumerationCode(field: string, input: unknown): RejectionCode {
   return isBlank(input) ? 'MISSING_REQUIRED_FIELD' : 'UNSUPPORTED_TYPE';
 }
 
-/** Code for a value of the wrong type. */
 function typeCode(field: string, input: unknown): RejectionCode {
   if (field === WHOLE_MESSAGE) return 'INVALID_FORMAT';
   if (isAbsent(input)) return 'MISSING_REQUIRED_FIELD';
-  // JSON text such as 1e999 is a number that no double can represent.
+  // JSON text such as 1e999 is a number that no double holds.
   return typeof input === 'number' && !Number.isFinite(input) ? 'INVALID_VALUE' : 'INVALID_FORMAT';
 }
 
@@ -102,20 +123,19 @@ function codeOf(issue: Issue, field: string): RejectionCode {
   return issue.code === 'invalid_type' ? typeCode(field, issue.input) : 'INVALID_VALUE';
 }
 
-function messageOf(code: RejectionCode, field: string, issue: Issue): string {
-  if (code === 'MISSING_REQUIRED_FIELD') return `${field} is required`;
-  return issue.message.startsWith(field) ? issue.message : `${field}: ${issue.message}`;
+function messageOf(code: RejectionCode, { code: kind, expected, values = [], message, input }: Issue): string {
+  if (code === 'MISSING_REQUIRED_FIELD') return WRONG.missing;
+  if (kind === 'invalid_value' && values.length > 0) return WRONG.option(values);
+  if (kind !== 'invalid_type') return message;
+  return WRONG.type(typeof input === 'number' && expected === 'number' ? 'finite number' : String(expected));
 }
 
-/**
- * Maps zod issues of one message to errors in the contract's shape, each field and code once.
- * A custom issue may carry its code as `params.code`.
- */
+/** Maps zod issues to errors, each field and code once. A custom issue may carry its code as `params.code`. */
 export function toRejectionErrors(issues: readonly Issue[]): RejectionError[] {
   const errors = issues.map((issue) => {
     const field = issue.path.length === 0 ? WHOLE_MESSAGE : issue.path.join('.');
     const code = codeOf(issue, field);
-    return { field, code, message: messageOf(code, field, issue) };
+    return { field, code, message: `${field} ${messageOf(code, issue)}` };
   });
   return distinctErrors(errors);
 }
@@ -141,7 +161,7 @@ export function hasCodePointsAtMost(text: string, max: number): boolean {
   return count <= max;
 }
 
-/** A rule of a string. When it is broken and `ends`, the rules after it are not checked. */
+/** A rule of a text. When it is broken and `ends`, later rules are not checked. */
 interface TextRule {
   keeps: (value: string) => boolean;
   code: RejectionCode;
@@ -149,7 +169,7 @@ interface TextRule {
   ends?: boolean;
 }
 
-/** Checks rules in order. Zod's `abort` would not do: it would also skip the rules between fields. */
+/** Zod's `abort` would also skip the rules between fields. */
 function keepAll(...rules: readonly TextRule[]) {
   return (value: string, context: z.RefinementCtx): void => {
     for (const { keeps, code, error, ends } of rules) {
@@ -163,26 +183,23 @@ function keepAll(...rules: readonly TextRule[]) {
 const wellFormed: TextRule = {
   keeps: (value) => value.isWellFormed(),
   code: 'INVALID_FORMAT',
-  error: 'holds a lone surrogate',
+  error: WRONG.surrogate,
   ends: true,
 };
 const atMost = (max: number): TextRule => ({
   keeps: (value) => hasCodePointsAtMost(value, max),
   code: 'INVALID_VALUE',
-  error: `is longer than ${max} characters`,
+  error: WRONG.length(max),
 });
 /** Blank counts as missing in a required field: contract, "Blank in a required field". */
 const notBlank: TextRule = {
   keeps: (value) => !isBlank(value),
   code: 'MISSING_REQUIRED_FIELD',
-  error: 'is required',
+  error: WRONG.missing,
   ends: true,
 };
 
-/**
- * A string of at most `max` code points. Half a surrogate pair counts as one and is stored as U+FFFD: clients cut
- * strings at a number of UTF-16 units, and must not lose the message because of it.
- */
+/** Half a surrogate pair counts as one and is stored as U+FFFD, because clients cut texts between UTF-16 units. */
 const text = (max: number) =>
   z
     .string()
@@ -196,35 +213,27 @@ const requiredText = (max: number) =>
 
 /** `null` in an optional field is absent: contract, "null". */
 const name = () => text(ID_CODE_POINTS_MAX).nullish();
-/**
- * Must be well-formed Unicode: two ids that differ only in half a surrogate pair would both become U+FFFD and one
- * person.
- */
+/** Two ids that differ only in half a surrogate pair would become one person. */
 const personId = () =>
   z
     .string()
     .superRefine(keepAll(wellFormed, atMost(ID_CODE_POINTS_MAX)))
     .meta({ maxLength: ID_CODE_POINTS_MAX, description: 'Must be well-formed Unicode: no half of a surrogate pair.' })
     .nullish();
-/** Ids that link events to a person. */
 export const PERSON_IDS = ['anonymousId', 'userId', 'fromId', 'toId'] as const;
 const identityType = () => z.enum(IDENTITY_TYPES).nullish();
 
 type FreeForm = Record<string, unknown>;
 const FREE_FORM_DESCRIPTION =
   'Any JSON object, at most 64 levels deep. An integer beyond 64 bits and a number beyond a double are stored as strings of the same characters, half a surrogate pair as U+FFFD.';
-/**
- * Any JSON object, unchanged. A record or a loose object of zod would copy it key by key, half a second for 100,000
- * keys, and lose a key `__proto__`. A custom type of zod has no JSON schema.
- */
+/** Any JSON object, unchanged. Zod would copy it key by key, half a second for 100,000 keys, and lose `__proto__`. */
 const freeForm = () =>
   (z.unknown() as z.ZodType<FreeForm>)
-    .refine(isJsonObject, rule('INVALID_FORMAT', 'is not an object'))
+    .refine(isJsonObject, rule('INVALID_FORMAT', WRONG.type('object')))
     .meta({ type: 'object', description: FREE_FORM_DESCRIPTION })
     .nullish();
 
-/** Contract, "messageId". */
-const uuid: TextRule = { keeps: isUuidText, code: 'INVALID_FORMAT', error: 'is not a UUID' };
+const uuid: TextRule = { keeps: isUuidText, code: 'INVALID_FORMAT', error: WRONG.type('UUID') };
 const timestamp: TextRule = {
   keeps: (value) => !Number.isNaN(parseTimestamp(value)),
   code: 'INVALID_FORMAT',
@@ -283,46 +292,45 @@ export const REQUIRED_BY_TYPE = [
 
 const isMissing = (value: unknown): boolean => value == null || (typeof value === 'string' && isBlank(value));
 
-/** Also called for messages with other errors, so the values may have any type. */
+/** Also called for messages with errors, so the values may have any type. */
 function aliasesItself({ type, fromId, toId }: Partial<Record<keyof MessageShape, unknown>>): boolean {
   if (type !== 'alias' || typeof fromId !== 'string' || typeof toId !== 'string') return false;
   return !isBlank(fromId) && fromId.trim() === toId.trim();
 }
 
-/** All errors of a message are reported, so rules between fields are checked even when a field has an error. */
+/** Rules between fields are checked even when a field has an error. */
 const whenObject = ({ value }: { value: unknown }): boolean => typeof value === 'object' && value !== null;
 
-/** The definition of a message, except for the time window: contract, "Message" and "Rules of a message". */
+/** All rules of a message except the time window: contract, "Message" and "Rules of a message". */
 export const messageSchema = REQUIRED_BY_TYPE.reduce(
   (schema, { type, field }) =>
     schema.refine((message) => message.type !== type || !isMissing(message[field]), {
-      ...rule('MISSING_REQUIRED_FIELD', `is required for type ${type}`),
+      ...rule('MISSING_REQUIRED_FIELD', WRONG.missing),
       path: [field],
       when: whenObject,
     }),
   messageShape,
 )
   .refine((message) => !aliasesItself(message), {
-    ...rule('INVALID_VALUE', 'must differ from fromId'),
+    ...rule('INVALID_VALUE', 'is the same as fromId'),
     path: ['toId'],
     when: whenObject,
   })
   .meta({ id: 'Message' });
 
-/** The same shape, with undefined instead of null. */
 type WithoutNull<T> = { [Name in keyof T]: Exclude<T[Name], null> };
 export type EventContext = WithoutNull<z.output<typeof eventContextSchema>>;
 
-/** A message that follows every rule. Strings are as sent; a blank optional id is undefined. */
+/** A valid message. A blank optional id is undefined. */
 export interface Message extends WithoutNull<Omit<MessageShape, 'context'>> {
   context?: EventContext;
-  /** `eventTimestamp` as epoch milliseconds. */
+  /** `eventTimestamp` in epoch milliseconds. */
   eventTime: number;
 }
 
 export type ParsedMessage = { ok: true; message: Message } | { ok: false; errors: RejectionError[] };
 
-/** Ids that count as absent when they are blank: contract, "Blank optional id". */
+/** Blank ones count as absent: contract, "Blank optional id". */
 const OPTIONAL_IDS = ['anonymousId', 'deviceId', 'sessionId', 'userId', 'fromId', 'toId'] as const;
 
 function withoutNull<T extends object>(value: T): WithoutNull<T> {
@@ -347,8 +355,8 @@ function windowErrors(value: unknown, window: TimeWindow): RejectionError[] {
 }
 
 /**
- * Judges one message by the contract and the time window.
- * @returns the typed message, or all its errors, each field and code once.
+ * Validates one message.
+ * @returns the typed message, or all its errors, each field and code once
  */
 export function parseMessage(value: unknown, window: TimeWindow): ParsedMessage {
   const parsed = messageSchema.safeParse(value, { reportInput: true });

@@ -1,7 +1,7 @@
 import { codePoint } from '@playline/testkit/code-point';
 import { validMessages } from '@playline/testkit/messages';
 import fc from 'fast-check';
-import { describe, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { decisionTextOf, type IdentityDecisionRecord, type MessageRecord, ZERO_KEY } from './audience-records.ts';
 import { ACTIVITY_TYPES, IDENTITY_KINDS, VERIFICATION_STATUSES } from './limits.ts';
 import { eventContextSchema, type Message, messageSchema, parseMessage } from './message.ts';
@@ -53,142 +53,135 @@ const avroFields: AvroField[] = JSON.parse(messageRecordCodec.schema).fields;
 const stringFields = avroFields.filter(({ type }) => type === 'string').map(({ name }) => name);
 const keyFields = avroFields.filter(({ name }) => name.endsWith('Key')).map(({ name }) => name);
 
-describe('the record of a message', () => {
-  it('has a field for everything a message may carry', () => {
-    const names = avroFields.map(({ name }) => name);
-    const sent = [...Object.keys(messageSchema.shape), ...Object.keys(eventContextSchema.shape)];
-    const renamed: Record<string, string> = { eventTimestamp: 'eventTime' };
-    for (const name of sent.filter((other) => other !== 'context')) expect(names).toContain(renamed[name] ?? name);
-  });
-
-  it('has no other fields than those that the gateway adds', () => {
-    const sent = new Set([...Object.keys(messageSchema.shape), ...Object.keys(eventContextSchema.shape), 'eventTime']);
-    const added = avroFields.map(({ name }) => name).filter((name) => !sent.has(name));
-    expect(added).toEqual([
-      'environmentId',
-      'receivedAt',
-      'identityKey',
-      'anonymousKey',
-      'userKey',
-      'fromKey',
-      'toKey',
-      'traceId',
-    ]);
-  });
-
-  it('encodes every message that the contract accepts, and decodes it unchanged', () => {
-    fc.assert(
-      fc.property(validMessages(NOW_MS), (value) => {
-        const parsed = parseMessage(value, WINDOW);
-        if (!parsed.ok) throw new Error(JSON.stringify(parsed.errors));
-        const record = recordOf(parsed.message);
-        expect({ ...messageRecordCodec.decode(messageRecordCodec.encode(record)) }).toEqual(record);
-      }),
-    );
-  });
+it('the record of a message has a field for everything a message may carry', () => {
+  const names = avroFields.map(({ name }) => name);
+  const sent = [...Object.keys(messageSchema.shape), ...Object.keys(eventContextSchema.shape)];
+  const renamed: Record<string, string> = { eventTimestamp: 'eventTime' };
+  for (const name of sent.filter((other) => other !== 'context')) expect(names).toContain(renamed[name] ?? name);
 });
 
-describe('the records about identities', () => {
-  const common = { environmentId: text, messageId: key, eventTime: time, receivedAt: time, traceId: text };
-
-  it('give a link fact back without change', () => {
-    const link = fc.constantFrom('identify' as const, 'alias' as const);
-    const unlink = fc.array(fc.record({ key, kind }), { maxLength: 3 });
-    const facts = fc.record({ ...common, link, fromKind: kind, fromId: text, toKind: kind, toId: text, unlink });
-    fc.assert(
-      fc.property(facts, (fact) => {
-        const decoded = identityLinkCodec.decode(identityLinkCodec.encode(fact));
-        expect({ ...decoded, unlink: decoded.unlink.map((one) => ({ ...one })) }).toEqual(fact);
-      }),
-    );
-  });
-
-  it('give a decision back without change', () => {
-    const place = {
-      generation: fc.nat(),
-      partition: fc.nat(),
-      offset: fc.integer({ min: 0, max: 2 ** 48 - 1 }),
-      step: fc.nat(),
-    };
-    const sides = { aKey: key, aKind: kind, bKey: key, bKind: kind, root: key };
-    const moved = fc.array(fc.record({ key, kind, linkedAt: fc.nat() }), { maxLength: 3 });
-    const unlink = fc.option(fc.record({ stayedRoot: key, stayed: moved }));
-    const link = fc.constantFrom('identify' as const, 'alias' as const, 'same_id' as const);
-    const outcome = fc.constantFrom('linked' as const, 'unchanged' as const, 'refused' as const, 'ambiguous' as const);
-    const decisions = fc.record({ ...common, ...place, ...sides, moved, link, outcome, reason: text, unlink });
-    fc.assert(
-      fc.property(decisions, (decision) => {
-        const decoded = identityDecisionCodec.decode(identityDecisionCodec.encode(decision));
-        // Records of the codec have a class of their own.
-        const toPlain = (identities: IdentityDecisionRecord['moved']) => identities.map((one) => ({ ...one }));
-        const stays = decoded.unlink && { ...decoded.unlink, stayed: toPlain(decoded.unlink.stayed) };
-        expect({ ...decoded, moved: toPlain(decoded.moved), unlink: stays }).toEqual(decision);
-      }),
-    );
-  });
+it('the record of a message has no other fields than those that the gateway adds', () => {
+  const sent = new Set([...Object.keys(messageSchema.shape), ...Object.keys(eventContextSchema.shape), 'eventTime']);
+  const added = avroFields.map(({ name }) => name).filter((name) => !sent.has(name));
+  expect(added).toEqual([
+    'environmentId',
+    'receivedAt',
+    'identityKey',
+    'anonymousKey',
+    'userKey',
+    'fromKey',
+    'toKey',
+    'traceId',
+  ]);
 });
 
-describe('the records of a chain', () => {
-  const bytes = (length: number) => fc.uint8Array({ minLength: length, maxLength: length }).map(toBuffer);
-  const digits = fc.bigInt({ min: 0n, max: 2n ** 64n }).map(String);
-  const microseconds = fc.integer({ min: 0, max: Number.MAX_SAFE_INTEGER - 1 });
-
-  it('give an activity back without change, to the microsecond', () => {
-    const place = { transactionHash: bytes(32), blockNumber: digits, transactionIndex: digits };
-    const metadata = fc.option(fc.record({ ...place, logIndex: fc.option(digits) }));
-    const type = fc.constantFrom(...ACTIVITY_TYPES);
-    const common = { chain: text, id: key, type, contractAddress: bytes(20), indexedAt: microseconds };
-    const activities = fc.record({ ...common, blockchainMetadata: metadata, details: text, traceId: text });
-    fc.assert(
-      fc.property(activities, (activity) => {
-        const decoded = activityCodec.decode(activityCodec.encode(activity));
-        // Records of the codec have a class of their own.
-        const blockchainMetadata = decoded.blockchainMetadata && { ...decoded.blockchainMetadata };
-        expect({ ...decoded, blockchainMetadata }).toEqual(activity);
-      }),
-    );
-  });
-
-  it('give a token back without change, also one of which little is known', () => {
-    const optional = { symbol: fc.option(text), imageUrl: fc.option(text), name: fc.option(text) };
-    const root = {
-      rootContractAddress: fc.option(bytes(20)),
-      rootChainId: fc.option(text),
-      bridgeUsed: fc.option(text),
-    };
-    const verificationStatus = fc.constantFrom(...VERIFICATION_STATUSES);
-    const own = { chain: text, contractAddress: bytes(20), decimals: fc.option(fc.nat(255)), traceId: text };
-    const tokens = fc.record({ ...own, ...optional, ...root, verificationStatus, isCanonical: fc.boolean() });
-    fc.assert(
-      fc.property(tokens, (token) => {
-        expect({ ...tokenCodec.decode(tokenCodec.encode(token)) }).toEqual(token);
-      }),
-    );
-  });
+it('the record of a message encodes every message that the contract accepts, and decodes it unchanged', () => {
+  fc.assert(
+    fc.property(validMessages(NOW_MS), (value) => {
+      const parsed = parseMessage(value, WINDOW);
+      if (!parsed.ok) throw new Error(JSON.stringify(parsed.errors));
+      const record = recordOf(parsed.message);
+      expect({ ...messageRecordCodec.decode(messageRecordCodec.encode(record)) }).toEqual(record);
+    }),
+  );
 });
 
-describe('a decision', () => {
-  it('of an unlink is named as one, although it is logged with the symbols of a link', () => {
-    const unlink = { stayedRoot: Buffer.alloc(16, 4), stayed: [] };
-    const decision = { link: 'alias', outcome: 'linked', unlink } as const;
-    expect(decisionTextOf(decision)).toEqual({ link: 'unlink', outcome: 'unlinked' });
-    expect(decisionTextOf({ ...decision, outcome: 'refused' })).toEqual({ link: 'unlink', outcome: 'refused' });
-    expect(decisionTextOf({ ...decision, unlink: null })).toEqual({ link: 'alias', outcome: 'linked' });
-  });
+const common = { environmentId: text, messageId: key, eventTime: time, receivedAt: time, traceId: text };
+
+it('the records about identities give a link fact back without change', () => {
+  const link = fc.constantFrom('identify' as const, 'alias' as const);
+  const unlink = fc.array(fc.record({ key, kind }), { maxLength: 3 });
+  const facts = fc.record({ ...common, link, fromKind: kind, fromId: text, toKind: kind, toId: text, unlink });
+  fc.assert(
+    fc.property(facts, (fact) => {
+      const decoded = identityLinkCodec.decode(identityLinkCodec.encode(fact));
+      expect({ ...decoded, unlink: decoded.unlink.map((one) => ({ ...one })) }).toEqual(fact);
+    }),
+  );
 });
 
-describe('the Confluent frame', () => {
-  it('names its schema before the body', () => {
-    fc.assert(
-      fc.property(fc.nat(), key, (schemaId, body) => {
-        const framed = frameRecord(schemaId, body);
-        expect(schemaIdOf(framed)).toBe(schemaId);
-        expect(framed.subarray(5)).toEqual(body);
-      }),
-    );
-  });
+it('the records about identities give a decision back without change', () => {
+  const place = {
+    generation: fc.nat(),
+    partition: fc.nat(),
+    offset: fc.integer({ min: 0, max: 2 ** 48 - 1 }),
+    step: fc.nat(),
+  };
+  const sides = { aKey: key, aKind: kind, bKey: key, bKind: kind, root: key };
+  const moved = fc.array(fc.record({ key, kind, linkedAt: fc.nat() }), { maxLength: 3 });
+  const unlink = fc.option(fc.record({ stayedRoot: key, stayed: moved }));
+  const link = fc.constantFrom('identify' as const, 'alias' as const, 'same_id' as const);
+  const outcome = fc.constantFrom('linked' as const, 'unchanged' as const, 'refused' as const, 'ambiguous' as const);
+  const decisions = fc.record({ ...common, ...place, ...sides, moved, link, outcome, reason: text, unlink });
+  fc.assert(
+    fc.property(decisions, (decision) => {
+      const decoded = identityDecisionCodec.decode(identityDecisionCodec.encode(decision));
+      // Records of the codec have a class of their own.
+      const toPlain = (identities: IdentityDecisionRecord['moved']) => identities.map((one) => ({ ...one }));
+      const stays = decoded.unlink && { ...decoded.unlink, stayed: toPlain(decoded.unlink.stayed) };
+      expect({ ...decoded, moved: toPlain(decoded.moved), unlink: stays }).toEqual(decision);
+    }),
+  );
+});
 
-  it.each([[Buffer.alloc(0)], [Buffer.alloc(4)], [Buffer.from([1, 0, 0, 0, 1])]])('is missing from %j', (bytes) => {
+const bytes = (length: number) => fc.uint8Array({ minLength: length, maxLength: length }).map(toBuffer);
+const digits = fc.bigInt({ min: 0n, max: 2n ** 64n }).map(String);
+const microseconds = fc.integer({ min: 0, max: Number.MAX_SAFE_INTEGER - 1 });
+
+it('the records of a chain give an activity back without change, to the microsecond', () => {
+  const place = { transactionHash: bytes(32), blockNumber: digits, transactionIndex: digits };
+  const metadata = fc.option(fc.record({ ...place, logIndex: fc.option(digits) }));
+  const type = fc.constantFrom(...ACTIVITY_TYPES);
+  const common = { chain: text, id: key, type, contractAddress: bytes(20), indexedAt: microseconds };
+  const activities = fc.record({ ...common, blockchainMetadata: metadata, details: text, traceId: text });
+  fc.assert(
+    fc.property(activities, (activity) => {
+      const decoded = activityCodec.decode(activityCodec.encode(activity));
+      // Records of the codec have a class of their own.
+      const blockchainMetadata = decoded.blockchainMetadata && { ...decoded.blockchainMetadata };
+      expect({ ...decoded, blockchainMetadata }).toEqual(activity);
+    }),
+  );
+});
+
+it('the records of a chain give a token back without change, also one of which little is known', () => {
+  const optional = { symbol: fc.option(text), imageUrl: fc.option(text), name: fc.option(text) };
+  const root = {
+    rootContractAddress: fc.option(bytes(20)),
+    rootChainId: fc.option(text),
+    bridgeUsed: fc.option(text),
+  };
+  const verificationStatus = fc.constantFrom(...VERIFICATION_STATUSES);
+  const own = { chain: text, contractAddress: bytes(20), decimals: fc.option(fc.nat(255)), traceId: text };
+  const tokens = fc.record({ ...own, ...optional, ...root, verificationStatus, isCanonical: fc.boolean() });
+  fc.assert(
+    fc.property(tokens, (token) => {
+      expect({ ...tokenCodec.decode(tokenCodec.encode(token)) }).toEqual(token);
+    }),
+  );
+});
+
+it('a decision of an unlink is named as one, although it is logged with the symbols of a link', () => {
+  const unlink = { stayedRoot: Buffer.alloc(16, 4), stayed: [] };
+  const decision = { link: 'alias', outcome: 'linked', unlink } as const;
+  expect(decisionTextOf(decision)).toEqual({ link: 'unlink', outcome: 'unlinked' });
+  expect(decisionTextOf({ ...decision, outcome: 'refused' })).toEqual({ link: 'unlink', outcome: 'refused' });
+  expect(decisionTextOf({ ...decision, unlink: null })).toEqual({ link: 'alias', outcome: 'linked' });
+});
+
+it('the Confluent frame names its schema before the body', () => {
+  fc.assert(
+    fc.property(fc.nat(), key, (schemaId, body) => {
+      const framed = frameRecord(schemaId, body);
+      expect(schemaIdOf(framed)).toBe(schemaId);
+      expect(framed.subarray(5)).toEqual(body);
+    }),
+  );
+});
+
+it.each([[Buffer.alloc(0)], [Buffer.alloc(4)], [Buffer.from([1, 0, 0, 0, 1])]])(
+  'the Confluent frame is missing from %j',
+  (bytes) => {
     expect(schemaIdOf(bytes)).toBeNull();
-  });
-});
+  },
+);

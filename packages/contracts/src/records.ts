@@ -1,49 +1,25 @@
 import { readFileSync } from 'node:fs';
 import avro from 'avsc';
-import type {
-  AccessKeyRecord,
-  AccountRecord,
-  AuditEntryRecord,
-  CollectionRecord,
-  ProjectRecord,
-  RateLimitKeyRecord,
-  SignableKeyRecord,
-} from './access-records.ts';
-import type {
-  ConsentRecord,
-  ErasureRequestRecord,
-  IdentityDecisionRecord,
-  IdentityLinkRecord,
-  MessageRecord,
-  RejectionRecord,
-} from './audience-records.ts';
-import type {
-  ActivityRecord,
-  ChainMetadataRecord,
-  IndexProgressRecord,
-  MintRequestRecord,
-  MintStateRecord,
-  MintTransactionRecord,
-  TokenRecord,
-} from './chain-records.ts';
+import type * as access from './access-records.ts';
+import type * as audience from './audience-records.ts';
+import type * as chain from './chain-records.ts';
 import type { Topic } from './topics.ts';
 
-/** Encodes and decodes the bare Avro body of a record, without the Confluent frame. */
+/** Encodes and decodes the Avro body of a record, without the Confluent frame. */
 export interface RecordCodec<T> {
-  /** The Avro schema as it is registered, JSON text. */
+  /** The registered Avro schema, JSON text. */
   readonly schema: string;
   encode(record: T): Buffer;
-  /** @throws Error when the bytes are not a record of this schema, or more than one. */
+  /** @throws Error when the bytes are not one record of this schema */
   decode(bytes: Buffer): T;
   /**
-   * Creates a decoder for records of any version of the schema, by Avro's rules of schema resolution: fields are
-   * matched by name, unknown fields are skipped, missing fields get their default.
+   * Creates a decoder for records of another version of the schema, by Avro's rules of schema resolution.
    * @throws Error when the versions are incompatible
    */
   decoderOf(writerSchema: string): (bytes: Buffer) => T;
 }
 
-/** The Avro schema of a topic's values as JSON text; null when values are raw bytes. */
+/** The Avro schema of a topic as JSON text; null for raw bytes. */
 export function schemaTextOf({ schema }: Pick<Topic, 'schema'>): string | null {
   return schema === null ? null : readSchema(schema);
 }
@@ -68,31 +44,30 @@ function openCodec<T>(file: string): RecordCodec<T> {
   };
 }
 
-export const messageRecordCodec: RecordCodec<MessageRecord> = openCodec('audience-message.avsc');
-export const identityLinkCodec: RecordCodec<IdentityLinkRecord> = openCodec('identity-link.avsc');
-export const identityDecisionCodec: RecordCodec<IdentityDecisionRecord> = openCodec('identity-decision.avsc');
-export const consentCodec: RecordCodec<ConsentRecord> = openCodec('consent.avsc');
-export const rejectionCodec: RecordCodec<RejectionRecord> = openCodec('rejection.avsc');
-export const erasureRequestCodec: RecordCodec<ErasureRequestRecord> = openCodec('erasure-request.avsc');
-export const accessKeyCodec: RecordCodec<AccessKeyRecord> = openCodec('access-key.avsc');
-export const rateLimitKeyCodec: RecordCodec<RateLimitKeyRecord> = openCodec('rate-limit-key.avsc');
-export const projectCodec: RecordCodec<ProjectRecord> = openCodec('project.avsc');
-export const collectionCodec: RecordCodec<CollectionRecord> = openCodec('collection.avsc');
-export const accountCodec: RecordCodec<AccountRecord> = openCodec('account.avsc');
-export const signableKeyCodec: RecordCodec<SignableKeyRecord> = openCodec('signable-key.avsc');
-export const auditEntryCodec: RecordCodec<AuditEntryRecord> = openCodec('audit-entry.avsc');
-export const activityCodec: RecordCodec<ActivityRecord> = openCodec('chain-activity.avsc');
-export const tokenCodec: RecordCodec<TokenRecord> = openCodec('chain-token.avsc');
-export const indexProgressCodec: RecordCodec<IndexProgressRecord> = openCodec('chain-index-progress.avsc');
-export const mintRequestCodec: RecordCodec<MintRequestRecord> = openCodec('mint-request.avsc');
-export const mintStateCodec: RecordCodec<MintStateRecord> = openCodec('mint-state.avsc');
-export const mintTransactionCodec: RecordCodec<MintTransactionRecord> = openCodec('mint-transaction.avsc');
-export const chainMetadataCodec: RecordCodec<ChainMetadataRecord> = openCodec('chain-metadata.avsc');
+export const messageRecordCodec: RecordCodec<audience.MessageRecord> = openCodec('audience-message.avsc');
+export const identityLinkCodec: RecordCodec<audience.IdentityLinkRecord> = openCodec('identity-link.avsc');
+export const identityDecisionCodec: RecordCodec<audience.IdentityDecisionRecord> = openCodec('identity-decision.avsc');
+export const consentCodec: RecordCodec<audience.ConsentRecord> = openCodec('consent.avsc');
+export const rejectionCodec: RecordCodec<audience.RejectionRecord> = openCodec('rejection.avsc');
+export const erasureRequestCodec: RecordCodec<audience.ErasureRequestRecord> = openCodec('erasure-request.avsc');
+export const accessKeyCodec: RecordCodec<access.AccessKeyRecord> = openCodec('access-key.avsc');
+export const rateLimitKeyCodec: RecordCodec<access.RateLimitKeyRecord> = openCodec('rate-limit-key.avsc');
+export const projectCodec: RecordCodec<access.ProjectRecord> = openCodec('project.avsc');
+export const collectionCodec: RecordCodec<access.CollectionRecord> = openCodec('collection.avsc');
+export const accountCodec: RecordCodec<access.AccountRecord> = openCodec('account.avsc');
+export const signableKeyCodec: RecordCodec<access.SignableKeyRecord> = openCodec('signable-key.avsc');
+export const auditEntryCodec: RecordCodec<access.AuditEntryRecord> = openCodec('audit-entry.avsc');
+export const activityCodec: RecordCodec<chain.ActivityRecord> = openCodec('chain-activity.avsc');
+export const tokenCodec: RecordCodec<chain.TokenRecord> = openCodec('chain-token.avsc');
+export const indexProgressCodec: RecordCodec<chain.IndexProgressRecord> = openCodec('chain-index-progress.avsc');
+export const mintRequestCodec: RecordCodec<chain.MintRequestRecord> = openCodec('mint-request.avsc');
+export const mintStateCodec: RecordCodec<chain.MintStateRecord> = openCodec('mint-state.avsc');
+export const mintTransactionCodec: RecordCodec<chain.MintTransactionRecord> = openCodec('mint-transaction.avsc');
+export const chainMetadataCodec: RecordCodec<chain.ChainMetadataRecord> = openCodec('chain-metadata.avsc');
 
-/** Bytes before the Avro body in the Confluent wire format: a zero byte and the schema id, big-endian. */
+/** The Confluent frame: a zero byte and the schema id, big-endian. */
 export const FRAME_BYTES = 5;
 
-/** Puts the Confluent frame before an Avro body. */
 export function frameRecord(schemaId: number, body: Buffer): Buffer {
   const framed = Buffer.allocUnsafe(FRAME_BYTES + body.length);
   framed[0] = 0;
@@ -101,54 +76,53 @@ export function frameRecord(schemaId: number, body: Buffer): Buffer {
   return framed;
 }
 
-/** Reads the schema id of a framed record; null when the bytes carry no Confluent frame. */
+/** Null without a Confluent frame. */
 export function schemaIdOf(value: Buffer): number | null {
   return value.length >= FRAME_BYTES && value[0] === 0 ? value.readInt32BE(1) : null;
 }
 
 /**
- * Gets a registered schema by its id; null when the registry does not know the id.
- * @throws when the registry cannot be reached, so that the answer is unknown
+ * Reads a schema by its id; null when the registry does not know the id.
+ * @throws when the registry is unavailable
  */
 export type SchemaSource = (id: number) => Promise<string | null>;
 
-/** Whether values of a schema id can be read. */
 export type SchemaReader<R> =
   | { readonly kind: 'readable'; readonly reader: R }
-  /** No value of this id can be read, so its records become dead letters. The reason contains no data of a record. */
+  /** Records with this id become dead letters. The reason contains no data of a record. */
   | { readonly kind: 'unreadable'; readonly reason: string };
 
-/** Readers of values by the schema id of the writer. Created once per id, then found without waiting. */
+/** Readers by the schema id of the writer, created once per id. */
 export interface SchemaReaders<R> {
-  /** The reader if it is known; undefined when `ask` must be called. */
+  /** Undefined when `fetch` must be called. */
   known(id: number): SchemaReader<R> | undefined;
-  /** Asks the registry, once for concurrent calls. @throws what the source threw; the next call asks again */
+  /**
+   * Queries the registry, once for concurrent calls.
+   * @throws what the source threw; the next call retries
+   */
   fetch(id: number): Promise<SchemaReader<R>>;
 }
 
 export interface SchemaReadersOptions<R> {
   readonly schemaOf: SchemaSource;
-  /** Creates the reader for a writer's schema. @throws Error when this release's schema cannot read it */
+  /** @throws Error when this release cannot read the writer's schema */
   readonly createReader: (writerSchema: string) => R;
-  /** A monotonic clock in milliseconds, of any origin. */
+  /** Monotonic milliseconds. */
   readonly nowMs?: () => number;
 }
 
-/** A restored registry may know an id later, so ask again, but not for every bad record. */
+/** A restored registry may know an id later. */
 const UNKNOWN_TRUSTED_MS = 60_000;
-/**
- * Bounds the memory for ids of damaged records, which can be any number. Readable ids are few: one per schema version.
- */
+/** Bounds the memory for ids of damaged records. */
 const UNREADABLE_MAX = 1_000;
 
-/** Creates readers from the schemas of a registry. Every process that reads values by their schema id uses it. */
 export function createSchemaReaders<R>(options: SchemaReadersOptions<R>): SchemaReaders<R> {
   const { schemaOf, createReader, nowMs = () => performance.now() } = options;
   const readable = new Map<number, SchemaReader<R>>();
   const unreadable = new Map<number, { answer: SchemaReader<R>; untilMs: number }>();
-  const asked = new Map<number, Promise<SchemaReader<R>>>();
+  const fetching = new Map<number, Promise<SchemaReader<R>>>();
 
-  /** @param why the reason. It has the id after a colon, so that reasons can be counted without ids */
+  /** `why` has the id after a colon, so that reasons can be counted without ids. */
   const refuse = (id: number, why: string, trustedMs: number) => {
     const answer = { kind: 'unreadable', reason: why } as const;
     unreadable.delete(id);
@@ -176,23 +150,20 @@ export function createSchemaReaders<R>(options: SchemaReadersOptions<R>): Schema
   return {
     known,
     fetch(id) {
-      const standing = asked.get(id);
-      if (standing !== undefined) return standing;
-      const answer = make(id).finally(() => asked.delete(id));
-      asked.set(id, answer);
+      const answer = fetching.get(id) ?? make(id).finally(() => fetching.delete(id));
+      fetching.set(id, answer);
       return answer;
     },
   };
 }
 
-/** A value as it was read, or why it cannot be. */
 export type ReadValue<T> =
   | { readonly kind: 'record'; readonly record: T }
   | { readonly kind: 'unreadable'; readonly reason: string };
 
 /**
- * Reads the value of a record in the Confluent frame. Returns a promise only when the registry must be asked first.
- * @throws what the source threw, as a rejection: it is then unknown whether the value can be read
+ * Reads a framed value. Returns a promise only when the registry must be queried.
+ * @throws what the source threw, as a rejection
  */
 export type RecordReader<T> = (value: Buffer | null) => ReadValue<T> | Promise<ReadValue<T>>;
 
@@ -204,7 +175,7 @@ export function createRecordReader<T>(options: SchemaReadersOptions<(body: Buffe
     if (value === null || id === null) return { kind: 'unreadable', reason: 'no schema id' };
     const found = readers.known(id);
     if (found !== undefined) return readBy(found, value, id);
-    return readers.fetch(id).then((asked) => readBy(asked, value, id));
+    return readers.fetch(id).then((reader) => readBy(reader, value, id));
   };
 }
 
@@ -213,7 +184,7 @@ function readBy<T>(found: SchemaReader<(body: Buffer) => T>, value: Buffer, id: 
   try {
     return { kind: 'record', record: found.reader(value.subarray(FRAME_BYTES)) };
   } catch {
-    // The decoder's message is dropped: it may quote bytes of the record, such as an id of a player.
+    // The decoder's message may quote bytes of the record, such as a player's id.
     return { kind: 'unreadable', reason: `not a record of its schema: ${id}` };
   }
 }

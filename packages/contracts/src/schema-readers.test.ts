@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import avro from 'avsc';
 import fc from 'fast-check';
-import { describe, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import {
   accessKeyCodec,
   accountCodec,
@@ -44,57 +44,55 @@ function createSource(...answers: (string | null | Error)[]) {
 }
 const createReader = (schema: string) => schema.toUpperCase();
 
-describe('createSchemaReaders', () => {
-  it('asks the registry once for concurrent calls, and returns the reader at once afterwards', async () => {
-    const { asked, schemaOf } = createSource('schema');
-    const readers = createSchemaReaders({ schemaOf, createReader });
-    expect(readers.known(7)).toBeUndefined();
-    const readable = { kind: 'readable', reader: 'SCHEMA' };
-    expect(await Promise.all([readers.fetch(7), readers.fetch(7)])).toEqual([readable, readable]);
-    expect(readers.known(7)).toEqual(readable);
-    expect(asked).toEqual([7]);
-  });
+it('createSchemaReaders asks the registry once for concurrent calls, and returns the reader at once afterwards', async () => {
+  const { asked, schemaOf } = createSource('schema');
+  const readers = createSchemaReaders({ schemaOf, createReader });
+  expect(readers.known(7)).toBeUndefined();
+  const readable = { kind: 'readable', reader: 'SCHEMA' };
+  expect(await Promise.all([readers.fetch(7), readers.fetch(7)])).toEqual([readable, readable]);
+  expect(readers.known(7)).toEqual(readable);
+  expect(asked).toEqual([7]);
+});
 
-  it('tells an unreachable registry from an unknown id, and asks again', async () => {
-    const { schemaOf } = createSource(new Error('ECONNREFUSED'), 'schema');
-    const readers = createSchemaReaders({ schemaOf, createReader });
-    await expect(readers.fetch(7)).rejects.toThrow('ECONNREFUSED');
-    expect(readers.known(7)).toBeUndefined();
-    expect(await readers.fetch(7)).toEqual({ kind: 'readable', reader: 'SCHEMA' });
-  });
+it('createSchemaReaders tells an unreachable registry from an unknown id, and asks again', async () => {
+  const { schemaOf } = createSource(new Error('ECONNREFUSED'), 'schema');
+  const readers = createSchemaReaders({ schemaOf, createReader });
+  await expect(readers.fetch(7)).rejects.toThrow('ECONNREFUSED');
+  expect(readers.known(7)).toBeUndefined();
+  expect(await readers.fetch(7)).toEqual({ kind: 'readable', reader: 'SCHEMA' });
+});
 
-  it('remembers an unknown id for a minute, then asks again', async () => {
-    let nowMs = 5;
-    const { schemaOf } = createSource(null, 'schema');
-    const readers = createSchemaReaders({ schemaOf, createReader, nowMs: () => nowMs });
-    const unreadable = { kind: 'unreadable', reason: 'schema not in the registry: 7' };
-    expect(await readers.fetch(7)).toEqual(unreadable);
-    nowMs = 60_004;
-    expect(readers.known(7)).toEqual(unreadable);
-    nowMs = 60_005;
-    expect(readers.known(7)).toBeUndefined();
-    expect(await readers.fetch(7)).toEqual({ kind: 'readable', reader: 'SCHEMA' });
-  });
+it('createSchemaReaders remembers an unknown id for a minute, then asks again', async () => {
+  let nowMs = 5;
+  const { schemaOf } = createSource(null, 'schema');
+  const readers = createSchemaReaders({ schemaOf, createReader, nowMs: () => nowMs });
+  const unreadable = { kind: 'unreadable', reason: 'schema not in the registry: 7' };
+  expect(await readers.fetch(7)).toEqual(unreadable);
+  nowMs = 60_004;
+  expect(readers.known(7)).toEqual(unreadable);
+  nowMs = 60_005;
+  expect(readers.known(7)).toBeUndefined();
+  expect(await readers.fetch(7)).toEqual({ kind: 'readable', reader: 'SCHEMA' });
+});
 
-  it('refuses an incompatible schema for good', async () => {
-    const fail = () => {
-      throw new Error('no');
-    };
-    const readers = createSchemaReaders({ ...createSource('x'), createReader: fail });
-    await readers.fetch(7);
-    expect(readers.known(7)).toEqual({ kind: 'unreadable', reason: 'schema cannot be read: 7, no' });
-  });
+it('createSchemaReaders refuses an incompatible schema for good', async () => {
+  const fail = () => {
+    throw new Error('no');
+  };
+  const readers = createSchemaReaders({ ...createSource('x'), createReader: fail });
+  await readers.fetch(7);
+  expect(readers.known(7)).toEqual({ kind: 'unreadable', reason: 'schema cannot be read: 7, no' });
+});
 
-  it('remembers a bounded number of ids that do not exist, the newest, and every one that does', async () => {
-    const schemaOf = async (id: number) => (id === 0 ? 'schema' : null);
-    const readers = createSchemaReaders({ schemaOf, createReader });
-    for (let id = 0; id <= 1_001; id++) await readers.fetch(id);
-    expect([readers.known(0)?.kind, readers.known(1), readers.known(2)?.kind]).toEqual([
-      'readable',
-      undefined,
-      'unreadable',
-    ]);
-  });
+it('createSchemaReaders remembers a bounded number of ids that do not exist, the newest, and every one that does', async () => {
+  const schemaOf = async (id: number) => (id === 0 ? 'schema' : null);
+  const readers = createSchemaReaders({ schemaOf, createReader });
+  for (let id = 0; id <= 1_001; id++) await readers.fetch(id);
+  expect([readers.known(0)?.kind, readers.known(1), readers.known(2)?.kind]).toEqual([
+    'readable',
+    undefined,
+    'unreadable',
+  ]);
 });
 
 /** The codec of each schema file. */
@@ -156,18 +154,19 @@ function arbitraryOf(type: avro.Type): fc.Arbitrary<unknown> {
 const typeOf = (schema: object) => avro.Type.forSchema(schema as avro.Schema, { wrapUnions: 'never' });
 const toPlain = (value: unknown) => JSON.parse(JSON.stringify(value)) as Record<string, unknown>;
 
-describe('createRecordReader', () => {
-  it('has a codec for every schema file', () => {
-    expect([...FILES].sort()).toEqual(readdirSync(new URL('../schemas', import.meta.url)).sort());
-  });
+it('createRecordReader has a codec for every schema file', () => {
+  expect([...FILES].sort()).toEqual(readdirSync(new URL('../schemas', import.meta.url)).sort());
+});
 
-  const added = fc.constantFrom(
-    { name: 'added', type: 'string', default: '' },
-    { name: 'added', type: ['null', 'long'], default: null },
-    { name: 'added', type: { type: 'array', items: 'string' }, default: [] },
-  );
+const added = fc.constantFrom(
+  { name: 'added', type: 'string', default: '' },
+  { name: 'added', type: ['null', 'long'], default: null },
+  { name: 'added', type: { type: 'array', items: 'string' }, default: [] },
+);
 
-  it.each(FILES)('reads what a later release of %s wrote, wherever its new field stands', async (file) => {
+it.each(FILES)(
+  'createRecordReader reads what a later release of %s wrote, wherever its new field stands',
+  async (file) => {
     const codec = CODECS.get(file)!;
     const ours = JSON.parse(codec.schema) as RecordSchema;
     const records = arbitraryOf(typeOf(ours));
@@ -182,9 +181,12 @@ describe('createRecordReader', () => {
       }),
       { numRuns: 25 },
     );
-  });
+  },
+);
 
-  it.each(FILES)('reads what an earlier release of %s wrote: a missing field gets its default', (file) => {
+it.each(FILES)(
+  'createRecordReader reads what an earlier release of %s wrote: a missing field gets its default',
+  (file) => {
     // A later release is simulated by adding a field to the codec's own schema. It reads what this encoder writes.
     const codec = CODECS.get(file)!;
     const ours = JSON.parse(codec.schema) as RecordSchema;
@@ -203,30 +205,30 @@ describe('createRecordReader', () => {
       }),
       { numRuns: 25 },
     );
-  });
+  },
+);
 
-  it('reads no value by the schema of another topic, whatever its fields', async () => {
-    for (const [file, codec] of CODECS)
-      for (const other of FILES.filter((name) => name !== file)) {
-        const schema = readFileSync(new URL(`../schemas/${other}`, import.meta.url), 'utf8');
-        const read = createRecordReader({ schemaOf: async () => schema, createReader: codec.decoderOf });
-        expect((await read(frameRecord(9, Buffer.alloc(400)))).kind).toBe('unreadable');
-      }
-  });
+it('createRecordReader reads no value by the schema of another topic, whatever its fields', async () => {
+  for (const [file, codec] of CODECS)
+    for (const other of FILES.filter((name) => name !== file)) {
+      const schema = readFileSync(new URL(`../schemas/${other}`, import.meta.url), 'utf8');
+      const read = createRecordReader({ schemaOf: async () => schema, createReader: codec.decoderOf });
+      expect((await read(frameRecord(9, Buffer.alloc(400)))).kind).toBe('unreadable');
+    }
+});
 
-  it('says nothing of the bytes that it cannot read, and answers at once when it knows the id', async () => {
-    const read = createRecordReader({
-      schemaOf: async () => consentCodec.schema,
-      createReader: consentCodec.decoderOf,
-    });
-    expect(await read(frameRecord(9, Buffer.from('player@example.org')))).toEqual({
-      kind: 'unreadable',
-      reason: 'not a record of its schema: 9',
-    });
-    expect(read(frameRecord(9, Buffer.of(1)))).not.toBeInstanceOf(Promise);
-    expect([read(null), read(Buffer.from('{}'))]).toEqual([
-      { kind: 'unreadable', reason: 'no schema id' },
-      { kind: 'unreadable', reason: 'no schema id' },
-    ]);
+it('createRecordReader says nothing of the bytes that it cannot read, and answers at once when it knows the id', async () => {
+  const read = createRecordReader({
+    schemaOf: async () => consentCodec.schema,
+    createReader: consentCodec.decoderOf,
   });
+  expect(await read(frameRecord(9, Buffer.from('player@example.org')))).toEqual({
+    kind: 'unreadable',
+    reason: 'not a record of its schema: 9',
+  });
+  expect(read(frameRecord(9, Buffer.of(1)))).not.toBeInstanceOf(Promise);
+  expect([read(null), read(Buffer.from('{}'))]).toEqual([
+    { kind: 'unreadable', reason: 'no schema id' },
+    { kind: 'unreadable', reason: 'no schema id' },
+  ]);
 });

@@ -10,16 +10,13 @@ const UINT64_MAX = 2n ** 64n - 1n;
 /** Digits of 2^256 - 1, the largest uint256. */
 const UINT256_DIGITS = 78;
 
-/** The id of an environment. */
 export const isEnvironmentId = (text: string): boolean => ENVIRONMENT_ID.test(text);
-/** The name of a chain in paths of the interface. */
 export const isChainName = (text: string): boolean => CHAIN_NAME.test(text);
 /** What `parseAddress` accepts, for error messages. */
 export const ADDRESS_EXPECTED = '0x and 40 hexadecimal digits, which in mixed case must match the EIP-55 checksum';
 
 /**
- * Reads an address of a chain: lower case, upper case, or mixed case with a valid EIP-55 checksum.
- * A wrong checksum means that a digit was mistyped or the case was lost, and tokens minted there are lost for good.
+ * Reads an address in lower case, upper case, or mixed case with a valid EIP-55 checksum, which catches typing errors.
  * @returns the address in lower case; null for any other text
  */
 export function parseAddress(text: string): string | null {
@@ -30,77 +27,67 @@ export function parseAddress(text: string): string | null {
   return `0x${lower}`;
 }
 
-/** EIP-55: a letter is in upper case when the digit of the hash at its position is 8 or more. */
+/** EIP-55: upper case where the digit of the hash is 8 or more. */
 function toChecksumCase(lower: string): string {
   const hash = Buffer.from(keccak_256(Buffer.from(lower))).toString('hex');
-  return lower.replace(/[a-f]/g, (letter, at: number) => (hash[at]! >= '8' ? letter.toUpperCase() : letter));
+  return lower.replace(/[a-f]/g, (digit, at: number) => (hash[at]! >= '8' ? digit.toUpperCase() : digit));
 }
 
-/** `0x` and 64 hexadecimal digits in any case. */
 export const isHashText = (text: string): boolean => HASH.test(text);
-/** A UUID in any case. */
 export const isUuidText = (text: string): boolean => UUID.test(text);
 
-/** Decimal digits without leading zeros, at most as many as a uint256 has. */
+/** Without leading zeros. */
 export const isUint256Text = (text: string): boolean => text.length <= UINT256_DIGITS && DIGITS.test(text);
-/** Decimal digits of a number below 2^64, without leading zeros, so that each number has one text. */
+/** Without leading zeros, so that each number has one text. */
 export const isUint64Text = (text: string): boolean => isUint256Text(text) && BigInt(text) <= UINT64_MAX;
 
-/** An address, a hash or data of a chain. */
 export const toHexText = (bytes: Buffer): `0x${string}` => `0x${bytes.toString('hex')}`;
-/** The bytes of a valid one. */
 export const fromHexText = (text: string): Buffer => Buffer.from(text.slice(2), 'hex');
-/** The 16 bytes of a valid UUID. */
+/** The text must be a UUID. */
 export const fromUuidText = (text: string): Buffer => Buffer.from(text.replaceAll('-', ''), 'hex');
-/** @param bytes 16 */
 export const toUuidText = (bytes: Buffer): string =>
   bytes.toString('hex').replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5');
 
-/** Whether a value of JSON is an object: no list, not null. */
 export const isJsonObject = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
-/** Both bounds inclusive, epoch milliseconds. */
+/** Epoch milliseconds, both inclusive. */
 export interface TimeWindow {
   fromMs: number;
   toMs: number;
 }
 
-/** RFC 3339, section 5.6, with 0 to 9 fractional digits and no second 60: contract, "RFC 3339 details". */
+/** RFC 3339, 5.6, with 0 to 9 fractional digits and no second 60: contract, "RFC 3339 details". */
 const RFC_3339 =
   /^(\d{4}-\d{2}-(\d{2}))[Tt]([01]\d|2[0-3]):([0-5]\d):([0-5]\d)(?:\.(\d{1,9}))?(?:[Zz]|([+-])([01]\d|2[0-3]):([0-5]\d))$/;
 
 const MINUTE_MS = 60_000;
 
-/**
- * Reads an RFC 3339 timestamp.
- * @returns epoch milliseconds, rounded down; NaN when the text is no such timestamp.
- */
+/** Epoch milliseconds, rounded down; NaN when the text is no RFC 3339 timestamp. */
 export function parseTimestamp(text: string): number {
   const match = RFC_3339.exec(text);
   if (match === null) return Number.NaN;
   const [, date = '', day, hour = '', minute = '', second = '', fraction = '', sign, offsetHour, offsetMinute] = match;
   const localMs = Date.parse(`${date}T${hour}:${minute}:${second}.${fraction.slice(0, 3).padEnd(3, '0')}Z`);
-  // Date.parse turns 30 February into 1 or 2 March, so compare the day.
+  // Date.parse turns 30 February into March.
   if (Number.isNaN(localMs) || new Date(localMs).getUTCDate() !== Number(day)) return Number.NaN;
   if (sign === undefined) return localMs;
   const offsetMs = (Number(offsetHour) * 60 + Number(offsetMinute)) * MINUTE_MS;
   return sign === '+' ? localMs - offsetMs : localMs + offsetMs;
 }
 
-/** The digits of a fraction between milliseconds and microseconds. */
 const MICROSECOND_DIGITS = /\.\d{3}(\d{1,3})/;
 
-/**
- * Reads an RFC 3339 timestamp to the microsecond.
- * @returns epoch microseconds, rounded down, exact below 2^53; NaN when the text is no such timestamp.
- */
+/** Epoch microseconds, rounded down, exact below 2^53; NaN when the text is no RFC 3339 timestamp. */
 export function parseTimestampMicros(text: string): number {
   const [, digits = ''] = MICROSECOND_DIGITS.exec(text) ?? [];
   return parseTimestamp(text) * 1_000 + Number(digits.padEnd(3, '0'));
 }
 
-/** ISO 8601 in UTC with six fractional digits. @param micros epoch microseconds, a whole number from 0 to 2^53 - 1 */
+/**
+ * ISO 8601 in UTC with six fractional digits.
+ * @param micros epoch microseconds, 0 to 2^53 - 1
+ */
 export function toTimestamp(micros: number): string {
   const rest = micros % 1_000;
   return `${new Date((micros - rest) / 1_000).toISOString().slice(0, -1)}${String(rest).padStart(3, '0')}Z`;

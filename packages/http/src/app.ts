@@ -5,25 +5,21 @@ import type { Logger, Metrics } from '@playline/runtime';
 import express from 'express';
 import { ANSWER_MAX_MS, corsHeaders, Exchange, type HeaderList, notFound, type ServerContext } from './exchange.ts';
 
-/** One operation of an interface. */
 export interface Route {
   readonly method: 'GET' | 'POST' | 'PUT' | 'DELETE';
-  /** Path as Express writes it. With `cors` it must be exact; with `hot` it may have only fixed and named segments. */
+  /** As Express writes it. With `cors` it must be exact; with `hot` it may have only fixed and named segments. */
   readonly path: string;
-  /**
-   * Handled before Express, which would cost a fifth of a small request. A path written in an unusual form still goes
-   * through Express.
-   */
+  /** Bypasses Express, which would cost a fifth of a small request. */
   readonly hot?: boolean;
-  /** True for operations that take a publishable key: browsers of any origin may call them. */
+  /** Browsers of any origin may call it. */
   readonly cors?: boolean;
-  /** Answers the exchange. What it throws becomes an envelope. */
+  /** A thrown error becomes an envelope. */
   handle(exchange: Exchange, params: Readonly<Record<string, string | string[]>>): void | Promise<void>;
 }
 
 export interface HttpAppOptions {
   routes: readonly Route[];
-  /** Name of the header with the publishable key, for preflights; absent where no operation takes one. */
+  /** For preflights; absent when no operation takes a publishable key. */
   publishableKeyHeader?: string;
   link: (code: ErrorCode) => string;
   answerMaxMs?: number;
@@ -31,23 +27,21 @@ export interface HttpAppOptions {
   onFault?: ServerContext['onFault'];
 }
 
-/** What a server does, without its port. */
+/** A server without its port. */
 export interface HttpApp {
   readonly listener: RequestListener;
   readonly context: ServerContext;
-  /** What it answers, for those who describe it. */
   readonly routes: readonly Pick<Route, 'method' | 'path'>[];
-  /** The latest exchange of a connection. If the connection breaks, its answer belongs to that exchange. */
+  /** The latest exchange of a connection. */
   exchangeOf(socket: Socket): Exchange | undefined;
 }
 
 const NO_HEADERS: HeaderList = [];
 
-/** Kept on the connection itself: a WeakMap of connections took 4 % of a request with one message. */
+/** A WeakMap of connections took 4 % of a request with one message. */
 const LATEST = Symbol('latest exchange');
 type Connection = Socket & { [LATEST]?: Exchange };
 
-/** Combines hot routes, Express routes, CORS, and an envelope for everything else, into one request listener. */
 export function createHttpApp(options: HttpAppOptions): HttpApp {
   const nothing = () => {};
   const { routes, link, answerMaxMs = ANSWER_MAX_MS, onAnswer = nothing, onFault = nothing } = options;
@@ -55,9 +49,9 @@ export function createHttpApp(options: HttpAppOptions): HttpApp {
   const cors = corsHeaders(options.publishableKeyHeader);
   const corsPaths = new Set(routes.filter((route) => route.cors).map((route) => route.path));
   const otherPaths = new Set(routes.filter((route) => !route.cors).map((route) => route.path));
-  // Below these a route answers every path itself.
+  // Below these a route answers every path.
   const ownFolders = routes.filter(({ path }) => path.includes('{*')).map(({ path }) => path.split('{*', 1)[0]!);
-  // A page must be able to read that its path is wrong, where pages may call the service at all.
+  // A page can then read that its path is wrong.
   const isForPages = options.publishableKeyHeader !== undefined;
   const findHot = createFindHot(routes);
   const cold = createExpressApp(routes);
@@ -69,7 +63,7 @@ export function createHttpApp(options: HttpAppOptions): HttpApp {
     const usual = normalisePath(given);
     const isUsual = usual === given || !corsPaths.has(usual) || ownFolders.some((folder) => given.startsWith(folder));
     const path = isUsual ? given : usual;
-    // So that everything that reads it next sees the same: the router, and operations with a query.
+    // The router and routes with a query read it again.
     request.url = query === -1 ? path : path + url.slice(query);
     const allowsAnyOrigin = corsPaths.has(path);
     const exchange = new Exchange(frame, { request, response }, allowsAnyOrigin ? cors.answer : NO_HEADERS);
@@ -79,7 +73,7 @@ export function createHttpApp(options: HttpAppOptions): HttpApp {
     const hot = findHot(request.method, path);
     if (hot !== null) return void run(hot.route, exchange, hot.params);
     const ofUnknown = isForPages && !allowsAnyOrigin && !otherPaths.has(path) ? cors.answer : NO_HEADERS;
-    // Express would answer OPTIONS by itself, with a body that is no envelope.
+    // Express answers OPTIONS without an envelope.
     if (request.method !== 'OPTIONS') return cold(exchange, response, ofUnknown);
     const isPreflight = ofUnknown.length > 0 && request.headers['access-control-request-method'] !== undefined;
     if (allowsAnyOrigin || isPreflight) exchange.answerEmpty(204, [...ofUnknown, ...cors.preflight]);
@@ -97,10 +91,7 @@ async function run(route: Route, exchange: Exchange, params: Parameters<Route['h
   }
 }
 
-/**
- * Express for every route that is not hot. From its own request it finds the exchange. `ofUnknown` are headers of the
- * answer where no route matches.
- */
+/** Express for routes that are not hot. `ofUnknown`: headers of the answer when no route matches. */
 function createExpressApp(
   routes: readonly Route[],
 ): (exchange: Exchange, response: ServerResponse, ofUnknown: HeaderList) => void {
@@ -115,20 +106,19 @@ function createExpressApp(
   }
   return (exchange, response, ofUnknown) => {
     exchanges.set(exchange.request, exchange);
-    // Called when no route has answered: with the router's own fault, or without one. Our routes never throw into it.
+    // Called when no route has answered, with the router's error or without one.
     app(exchange.request as express.Request, response as express.Response, (error?: unknown) =>
       exchange.fail(error ? toPublic(error) : notFound(), ofUnknown),
     );
   };
 }
 
-/** A path that is not valid percent-encoding is the caller's mistake; the router reports it as a URIError. */
+/** The router reports invalid percent-encoding as a URIError. */
 function toPublic(error: unknown): unknown {
   if (!(error instanceof URIError)) return error;
   return new PublicError('VALIDATION_ERROR', { message: 'The path is not valid percent-encoding.', cause: error });
 }
 
-/** A hot route that matches, and the values of its named segments. */
 interface FoundRoute {
   readonly route: Route;
   readonly params: Readonly<Record<string, string>>;
@@ -139,10 +129,9 @@ type FindHot = (method: string | undefined, path: string) => FoundRoute | null;
 
 const NO_PARAMS = {};
 const NAME_MARK = ':';
-/** A segment without percent-encoding (RFC 3986, 2.3). Express judges all others. */
+/** Without percent-encoding (RFC 3986, 2.3). */
 const PLAIN = /^[\w.~-]+$/;
 
-/** Creates the search for hot routes: fixed paths in a map, then paths with named segments one by one. */
 function createFindHot(routes: readonly Route[]): FindHot {
   const hot = routes.filter((route) => route.hot);
   const isNamed = ({ path }: Route) => path.includes(NAME_MARK);
@@ -168,8 +157,8 @@ function createFindHot(routes: readonly Route[]): FindHot {
 function matchSegments(segments: readonly string[], given: readonly string[]): Record<string, string> | null {
   if (segments.length !== given.length) return null;
   const params: Record<string, string> = {};
-  for (const [place, segment] of segments.entries()) {
-    const text = given[place] as string;
+  for (const [index, segment] of segments.entries()) {
+    const text = given[index] as string;
     if (!segment.startsWith(NAME_MARK)) {
       if (segment !== text) return null;
     } else if (PLAIN.test(text)) params[segment.slice(NAME_MARK.length)] = text;
@@ -179,30 +168,25 @@ function matchSegments(segments: readonly string[], given: readonly string[]): R
 }
 
 const HOST = 'host';
-/** A name or an IPv4 address (RFC 3986, 3.2.2), or an IPv6 address, and a port; an empty one too, as RFC 9110 (7.2) allows. */
+/** A name or address (RFC 3986, 3.2.2) and a port, which may be empty (RFC 9110, 7.2). */
 const HOST_VALUE = /^(?:[\w.~!$&'()*+,;=%-]*|\[[\da-f:.]+\])(?::\d*)?$/i;
 const SLASH = '/';
 const SLASHES = /\/{2,}/g;
-/** RFC 9112, 3.2.2: a server must accept this form, although only proxies should get it. */
+/** RFC 9112, 3.2.2: servers must accept this form. */
 const ABSOLUTE_FORM = /^https?:\/\/[^/?#]*/i;
 
-/**
- * Checks what Node does not check of version, path and host: RFC 9112, 2.3 and 3.2. If a request names two hosts, a
- * proxy before us may have read it as one for another host.
- * @returns null when nothing is wrong
- */
+/** Checks what Node does not: RFC 9112, 2.3 and 3.2. A proxy may have read a second host as the target. */
 function validateHead(request: IncomingMessage): PublicError | null {
-  // Node accepts 0.9 and 2.0, but a caller that writes such a line does not speak those versions.
-  if (request.httpVersionMajor !== 1) return invalid('The version of HTTP must be 1.1 or 1.0.');
-  if (request.url?.includes('#')) return invalid('The path must not have a fragment.');
+  // Node accepts 0.9 and 2.0.
+  if (request.httpVersionMajor !== 1) return invalid('The HTTP version is not 1.1 or 1.0.');
+  if (request.url?.includes('#')) return invalid('The path has a fragment.');
   const { host } = request.headers;
-  // HTTP/1.0 knows no such header.
   if (host === undefined) return request.httpVersionMinor === 0 ? null : invalid('The host header is missing.', HOST);
-  if (isRepeated(request.rawHeaders, HOST)) return invalid('The host header is there more than once.', HOST);
+  if (isRepeated(request.rawHeaders, HOST)) return invalid('The host header is repeated.', HOST);
   return HOST_VALUE.test(host) ? null : invalid('The host header is not a name or an address.', HOST);
 }
 
-/** Path and query of the request, without scheme and host: those are meant for proxies. */
+/** Path and query, without scheme and host. */
 function targetOf(request: IncomingMessage): string {
   const url = request.url ?? '';
   if (url.startsWith(SLASH)) return url;
@@ -210,17 +194,14 @@ function targetOf(request: IncomingMessage): string {
   return rest === url || rest.startsWith(SLASH) ? rest : SLASH + rest;
 }
 
-/**
- * The path with one slash where it has several, and without one at its end: a base address that ends in a slash makes
- * such paths. No operation has an empty segment, so they mean nothing else.
- */
+/** Removes repeated and trailing slashes, which a base address with a slash at its end produces. */
 function normalisePath(path: string): string {
   if (!path.endsWith(SLASH) && !path.includes('//')) return path;
   const single = path.replace(SLASHES, SLASH);
   return single.length > 1 && single.endsWith(SLASH) ? single.slice(0, -1) : single;
 }
 
-/** Node keeps the first value only, so the raw header lines are searched: names and values in turn. */
+/** Node keeps only the first value, so the raw lines (names and values in turn) are searched. */
 function isRepeated(lines: readonly string[], name: string): boolean {
   let times = 0;
   for (let at = 0; at < lines.length; at += 2) {
@@ -234,13 +215,12 @@ function invalid(message: string, header?: string): PublicError {
   return new PublicError('VALIDATION_ERROR', { message, ...(header && { details: { header } }) });
 }
 
-/** Returns the address under which a request is counted; '' when the connection is gone. */
+/** The address under which a request is counted; '' when the connection is closed. */
 export type ClientAddressOf = (request: IncomingMessage) => string;
 
 /**
- * Creates the function that reads client addresses. Each trusted proxy appends the address that called it. So with n
- * trusted proxies, the client is the n-th entry of `X-Forwarded-For` from the right; entries further left could be
- * invented by the client. If that entry is no address, the connection's address is used.
+ * Each trusted proxy appends its caller to `X-Forwarded-For`: with n proxies, the client is the n-th entry from the
+ * right. Falls back to the address of the connection.
  */
 export function createClientAddress(trustedProxies: number): ClientAddressOf {
   return ({ headers, socket }) => {
@@ -252,17 +232,14 @@ export function createClientAddress(trustedProxies: number): ClientAddressOf {
   };
 }
 
-/**
- * The part of an address that one customer of a network owns: an IPv4 address, or the first 64 bits of an IPv6 address,
- * because one device can use all addresses after those. Null when it is no address.
- */
+/** An IPv4 address, or the first 64 bits of an IPv6 address, which one customer owns. Null for anything else. */
 export function toNetwork(address: string): string | null {
   if (isIPv4(address)) return address;
   const bare = address.replace(/%.*$/, '');
   if (!isIPv6(bare)) return null;
   const mapped = /^::ffff:([\d.]+)$/i.exec(bare)?.[1];
   if (mapped !== undefined) return mapped;
-  // An IPv4 tail stands for the last 32 bits. It is replaced by two groups, which are not part of the network.
+  // An IPv4 tail is two groups, which are not part of the network.
   const groups = bare.replace(/[\d.]+\.[\d.]+$/, '0:0');
   const [head = '', tail] = groups.split('::');
   const left = head === '' ? [] : head.split(':');
@@ -272,7 +249,7 @@ export function toNetwork(address: string): string | null {
   return `${network.join(':')}::/64`;
 }
 
-/** Some proxies write the port too: `192.0.2.1:4711`, `[2001:db8::1]:4711`. */
+/** Some proxies append the port: `192.0.2.1:4711`, `[2001:db8::1]:4711`. */
 function withoutPort(entry: string): string {
   return /^\[(.*)\](?::\d+)?$/.exec(entry)?.[1] ?? /^([\d.]+):\d+$/.exec(entry)?.[1] ?? entry;
 }
@@ -305,7 +282,6 @@ export function createRequestDurations(metrics: Pick<Metrics, 'histogram'>): Ser
   };
 }
 
-/** Logs a request that failed, for operators. */
 export type LogFault = (exchange: Pick<Exchange, 'traceId'>, error: unknown) => void;
 
 export interface FaultLogParts {
@@ -314,15 +290,13 @@ export interface FaultLogParts {
   afterInterval?: (run: () => void) => void;
 }
 
-/** Often enough to follow an outage, seldom enough to read: six lines a minute for each kind of fault. */
 const INTERVAL_MS = 10_000;
-/** There are few kinds. If there seem to be more, their texts contain ids, and the rest shares one kind. */
+/** If there are more, their messages contain ids, and the rest shares one kind. */
 const KINDS_MAX = 50;
 const OTHERS = 'others';
-/** Enough of the text to tell kinds apart, however long it is. */
 const KIND_CHARACTERS_MAX = 200;
 
-/** Faults of one kind since the last line about it. */
+/** Faults of one kind since its last log line. */
 interface UnreportedFaults {
   count: number;
   traceId: string;
@@ -330,18 +304,17 @@ interface UnreportedFaults {
 }
 
 /**
- * Creates the log of failed requests. While a broker is away, every request fails in the same way. The first fault of a
- * kind is logged at once with its stack. Further ones become one line with their number for each interval, until an
- * interval passes without any.
+ * Logs failed requests: the first fault of a kind with its stack, further ones as one line per interval with their
+ * number, until an interval passes without one.
  */
 export function createFaultLog({ logger, afterInterval = afterIntervalMs }: FaultLogParts): LogFault {
   const kinds = new Map<string, UnreportedFaults>();
-  const tell = (kind: string) => {
+  const report = (kind: string) => {
     const { count, traceId, message } = kinds.get(kind) as UnreportedFaults;
     if (count === 0) return void kinds.delete(kind);
     logger.error({ traceId, failures: count, latest: message }, 'more requests failed');
     kinds.set(kind, { count: 0, traceId, message });
-    afterInterval(() => tell(kind));
+    afterInterval(() => report(kind));
   };
   return ({ traceId }, error) => {
     const cause = causeOf(error);
@@ -351,7 +324,7 @@ export function createFaultLog({ logger, afterInterval = afterIntervalMs }: Faul
     const message = messageOf(cause);
     if (untold !== undefined) return void kinds.set(name, { count: untold.count + 1, traceId, message });
     kinds.set(name, { count: 0, traceId, message });
-    afterInterval(() => tell(name));
+    afterInterval(() => report(name));
     logger.error({ traceId, error: cause }, 'request failed');
   };
 }
@@ -360,12 +333,11 @@ function afterIntervalMs(run: () => void): void {
   setTimeout(run, INTERVAL_MS).unref();
 }
 
-/** The inner cause: the public part tells an operator nothing new. */
 function causeOf(error: unknown): unknown {
   return error instanceof Error && error.cause !== undefined ? error.cause : error;
 }
 
-/** Faults whose texts differ in numbers only, such as bytes, ports or times, are of one kind. */
+/** Messages that differ in numbers only (bytes, ports, times) are of one kind. */
 function kindOf(cause: unknown): string {
   const name = cause instanceof Error ? cause.name : typeof cause;
   return `${name} ${messageOf(cause)}`.slice(0, KIND_CHARACTERS_MAX).replace(/\d+/g, '#');

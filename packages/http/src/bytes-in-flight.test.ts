@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { describe, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { createBytesInFlight, type Reservation } from './bytes-in-flight.ts';
 
 const MAX = 100;
@@ -57,99 +57,95 @@ it('bytes in flight never exceed their bound except for a lone request, and end 
   );
 });
 
-describe('one owner', () => {
-  it('is refused growth without room, keeps what was counted before, and may grow once there is room', () => {
-    const bytesInFlight = createBytesInFlight(MAX);
-    const first = bytesInFlight.admit('a', 60);
-    first.grow(60);
-    expect(() => bytesInFlight.admit('a', 41)).toThrow();
-    const second = bytesInFlight.admit('a', 40);
-    second.grow(40);
-    expect(() => second.grow(41)).toThrow();
-    expect(bytesInFlight.held).toBe(100);
-    first.release();
-    second.grow(100);
-    expect(bytesInFlight.held).toBe(100);
-  });
-
-  it('has those bytes counted that are really in memory even when they exceed the bound', () => {
-    const bytesInFlight = createBytesInFlight(MAX);
-    bytesInFlight.admit('a', 60).grow(60);
-    bytesInFlight.admit('a', 40).resize(50);
-    expect(bytesInFlight.held).toBe(110);
-    expect(() => bytesInFlight.admit('a', 1)).toThrow();
-  });
-
-  it('takes nothing by requests that announce many bytes and send none', () => {
-    const bytesInFlight = createBytesInFlight(MAX);
-    for (let caller = 0; caller < 50; caller++) bytesInFlight.admit('a', MAX / 2).grow(1);
-    expect(bytesInFlight.held).toBe(50);
-    expect(() => bytesInFlight.admit('a', 40)).not.toThrow();
-  });
-
-  it('has at most 1,024 bodies at a time, however short, and others are admitted beside them', () => {
-    const bytesInFlight = createBytesInFlight(MAX);
-    const bodies = Array.from({ length: 1024 }, () => bytesInFlight.admit('a', 0));
-    expect(() => bytesInFlight.admit('a', 0)).toThrow('as many requests in progress');
-    bytesInFlight.admit('b', 0);
-    bodies[0]!.release();
-    bytesInFlight.admit('a', 0);
-  });
-
-  it('never has its own bodies evicted', () => {
-    const bytesInFlight = createBytesInFlight(MAX);
-    const bodies = [receive(bytesInFlight, 'a', 50), receive(bytesInFlight, 'a', 50)];
-    expect(() => bytesInFlight.admit('a', 1)).toThrow();
-    expect(bodies.map(({ isEvicted }) => isEvicted)).toEqual([false, false]);
-  });
+it('one owner is refused growth without room, keeps what was counted before, and may grow once there is room', () => {
+  const bytesInFlight = createBytesInFlight(MAX);
+  const first = bytesInFlight.admit('a', 60);
+  first.grow(60);
+  expect(() => bytesInFlight.admit('a', 41)).toThrow();
+  const second = bytesInFlight.admit('a', 40);
+  second.grow(40);
+  expect(() => second.grow(41)).toThrow();
+  expect(bytesInFlight.held).toBe(100);
+  first.release();
+  second.grow(100);
+  expect(bytesInFlight.held).toBe(100);
 });
 
-describe('an owner beyond its share', () => {
-  it('loses its oldest unfinished bodies to one within its share, and no more of them than are needed', () => {
-    const bytesInFlight = createBytesInFlight(MAX);
-    const bodies = Array.from({ length: 10 }, () => receive(bytesInFlight, 'a', 10));
-    const other = receive(bytesInFlight, 'b', 20);
-    expect(bodies.map(({ isEvicted }) => isEvicted)).toEqual([true, true, ...Array(8).fill(false)]);
-    expect([other.isEvicted, bytesInFlight.held]).toEqual([false, 100]);
-  });
+it('one owner has those bytes counted that are really in memory even when they exceed the bound', () => {
+  const bytesInFlight = createBytesInFlight(MAX);
+  bytesInFlight.admit('a', 60).grow(60);
+  bytesInFlight.admit('a', 40).resize(50);
+  expect(bytesInFlight.held).toBe(110);
+  expect(() => bytesInFlight.admit('a', 1)).toThrow();
+});
 
-  it('keeps bodies that are received whole, and is refused until it is within its share', () => {
-    let now = 0;
-    const bytesInFlight = createBytesInFlight(MAX, () => now);
-    const whole = Array.from({ length: 10 }, () => {
-      const { reservation } = receive(bytesInFlight, 'a', 10);
-      reservation.onEvicted = null;
-      return reservation;
-    });
-    expect(() => bytesInFlight.admit('b', 10)).toThrow();
-    for (const reservation of whole.splice(0, 4)) reservation.release();
-    // There is room, which the other owner may have first.
-    expect(() => bytesInFlight.admit('a', 10)).toThrow();
-    bytesInFlight.admit('b', 10).grow(10);
-    expect(() => bytesInFlight.admit('a', 10)).not.toThrow();
-    now = 10_000;
-    expect(bytesInFlight.held).toBe(70);
-  });
+it('one owner takes nothing by requests that announce many bytes and send none', () => {
+  const bytesInFlight = createBytesInFlight(MAX);
+  for (let caller = 0; caller < 50; caller++) bytesInFlight.admit('a', MAX / 2).grow(1);
+  expect(bytesInFlight.held).toBe(50);
+  expect(() => bytesInFlight.admit('a', 40)).not.toThrow();
+});
 
-  it('may use everything again some seconds after the other was refused', () => {
-    let now = 0;
-    const bytesInFlight = createBytesInFlight(MAX, () => now);
-    const first = bytesInFlight.admit('a', 100);
-    first.grow(100);
-    expect(() => bytesInFlight.admit('b', 10)).toThrow();
-    first.resize(60);
-    expect(() => bytesInFlight.admit('a', 10)).toThrow();
-    now = 5000;
-    expect(() => bytesInFlight.admit('a', 10)).not.toThrow();
-  });
+it('one owner has at most 1,024 bodies at a time, however short, and others are admitted beside them', () => {
+  const bytesInFlight = createBytesInFlight(MAX);
+  const bodies = Array.from({ length: 1024 }, () => bytesInFlight.admit('a', 0));
+  expect(() => bytesInFlight.admit('a', 0)).toThrow('as many requests in progress');
+  bytesInFlight.admit('b', 0);
+  bodies[0]!.release();
+  bytesInFlight.admit('a', 0);
+});
 
-  it('evicts nobody itself', () => {
-    const bytesInFlight = createBytesInFlight(MAX);
-    const other = receive(bytesInFlight, 'b', 40);
-    receive(bytesInFlight, 'a', 60);
-    expect(() => bytesInFlight.admit('a', 10)).toThrow();
-    expect(other.isEvicted).toBe(false);
+it('one owner never has its own bodies evicted', () => {
+  const bytesInFlight = createBytesInFlight(MAX);
+  const bodies = [receive(bytesInFlight, 'a', 50), receive(bytesInFlight, 'a', 50)];
+  expect(() => bytesInFlight.admit('a', 1)).toThrow();
+  expect(bodies.map(({ isEvicted }) => isEvicted)).toEqual([false, false]);
+});
+
+it('an owner beyond its share loses its oldest unfinished bodies to one within its share, and no more of them than are needed', () => {
+  const bytesInFlight = createBytesInFlight(MAX);
+  const bodies = Array.from({ length: 10 }, () => receive(bytesInFlight, 'a', 10));
+  const other = receive(bytesInFlight, 'b', 20);
+  expect(bodies.map(({ isEvicted }) => isEvicted)).toEqual([true, true, ...Array(8).fill(false)]);
+  expect([other.isEvicted, bytesInFlight.held]).toEqual([false, 100]);
+});
+
+it('an owner beyond its share keeps bodies that are received whole, and is refused until it is within its share', () => {
+  let now = 0;
+  const bytesInFlight = createBytesInFlight(MAX, () => now);
+  const whole = Array.from({ length: 10 }, () => {
+    const { reservation } = receive(bytesInFlight, 'a', 10);
+    reservation.onEvicted = null;
+    return reservation;
   });
+  expect(() => bytesInFlight.admit('b', 10)).toThrow();
+  for (const reservation of whole.splice(0, 4)) reservation.release();
+  // There is room, which the other owner may have first.
+  expect(() => bytesInFlight.admit('a', 10)).toThrow();
+  bytesInFlight.admit('b', 10).grow(10);
+  expect(() => bytesInFlight.admit('a', 10)).not.toThrow();
+  now = 10_000;
+  expect(bytesInFlight.held).toBe(70);
+});
+
+it('an owner beyond its share may use everything again some seconds after the other was refused', () => {
+  let now = 0;
+  const bytesInFlight = createBytesInFlight(MAX, () => now);
+  const first = bytesInFlight.admit('a', 100);
+  first.grow(100);
+  expect(() => bytesInFlight.admit('b', 10)).toThrow();
+  first.resize(60);
+  expect(() => bytesInFlight.admit('a', 10)).toThrow();
+  now = 5000;
+  expect(() => bytesInFlight.admit('a', 10)).not.toThrow();
+});
+
+it('an owner beyond its share evicts nobody itself', () => {
+  const bytesInFlight = createBytesInFlight(MAX);
+  const other = receive(bytesInFlight, 'b', 40);
+  receive(bytesInFlight, 'a', 60);
+  expect(() => bytesInFlight.admit('a', 10)).toThrow();
+  expect(other.isEvicted).toBe(false);
 });
 
 it('however many bodies one owner is sending, another has its requests admitted one after the other', () => {

@@ -2,16 +2,16 @@ import { PublicError } from '@playline/errors';
 
 /** The bytes of one request in memory. */
 export interface Reservation {
-  /** Raises the count to `bytes`. @throws PublicError TOO_MANY_REQUESTS_ERROR when there is no room for it */
-  grow(bytes: number): void;
-  /** Sets the count to `bytes`, which are in memory already, even beyond the bound. */
-  resize(bytes: number): void;
-  /** Sets the count to zero; a second call does nothing. */
-  release(): void;
   /**
-   * Set while the body is received: called, when other owners need the bytes, after they were released. Null at all
-   * other times, since what is being worked on stays in memory.
+   * Raises the count.
+   * @throws PublicError TOO_MANY_REQUESTS_ERROR when no memory is left
    */
+  grow(bytes: number): void;
+  /** Sets the count to bytes that are in memory already, even beyond the bound. */
+  resize(bytes: number): void;
+  /** Idempotent. */
+  release(): void;
+  /** Called after the bytes were released to other owners. Null except while the body is received. */
   onEvicted: ((fault: PublicError) => void) | null;
 }
 
@@ -19,15 +19,11 @@ export interface Reservation {
 export interface BytesInFlight {
   readonly held: number;
   /**
-   * Admits a request that announces `expectedBytes`. Only bytes that have arrived are counted, so a caller that
-   * announces many and sends none takes no room from others.
-   *
-   * One owner may use everything while no other wants more. While others do, each may have an equal share: an owner
-   * beyond its share is refused, and bodies that it is still sending are evicted, the oldest first. One request of an
+   * Admits a request. Only bytes that have arrived count. Owners that compete for memory get equal shares: an owner
+   * beyond its share is refused, and its bodies that are still arriving are evicted, oldest first. One request of an
    * owner is always within its share.
-   * @param owner whose share it is, such as the project of the key
-   * @throws PublicError TOO_MANY_REQUESTS_ERROR when there is no room, or the owner has as many requests as it may; a
-   *   lone request is always admitted
+   * @param owner such as the project of the key
+   * @throws PublicError TOO_MANY_REQUESTS_ERROR when no memory is left, or the owner has too many requests
    */
   admit(owner: string, expectedBytes: number): Reservation;
 }
@@ -36,16 +32,16 @@ export function createBytesInFlight(bytesMax: number, now: () => number = () => 
   return new Shares(bytesMax, now);
 }
 
-/** An owner that was refused within its share counts this long as one that wants room. `Retry-After` is 1 s. */
+/** An owner that was refused within its share competes for this long; `Retry-After` is 1 s. */
 const WANTS_MS = 3000;
 
-/** Most requests of an owner at a time, a quarter of the connections of a listener: each takes memory beside its body. */
+/** A quarter of a listener's connections: each request takes memory besides its body. */
 const OWNER_REQUESTS_MAX = 1024;
 
 class Owner {
   readonly name: string;
   held = 0;
-  /** In the order of their admission. */
+  /** In order of admission. */
   readonly reservations = new Set<ActiveReservation>();
 
   constructor(name: string) {
@@ -57,9 +53,8 @@ class Shares implements BytesInFlight {
   held = 0;
   readonly #bytesMax: number;
   readonly #now: () => number;
-  /** Owners with reservations. */
   readonly #owners = new Map<string, Owner>();
-  /** Owners that were refused within their share, and until when they count. */
+  /** Owners refused within their share, and until when they compete. */
   readonly #wants = new Map<string, number>();
 
   constructor(bytesMax: number, now: () => number) {
@@ -82,7 +77,7 @@ class Shares implements BytesInFlight {
     return reservation;
   }
 
-  /** @param own bytes that the request has already, of the `wanted` */
+  /** `own`: bytes of the `wanted` that the request has already. */
   assertCapacity(name: string, own: number, wanted: number): void {
     if (this.held === own) return;
     const missing = this.held - own + wanted - this.#bytesMax;
@@ -113,7 +108,7 @@ class Shares implements BytesInFlight {
     return this.#bytesMax / names.size;
   }
 
-  /** Frees the bytes of bodies that owners beyond the share are still sending. @returns false if those are too few */
+  /** Frees bytes of arriving bodies of owners beyond the share. False if those are too few. */
   #evict(name: string, bytes: number, share: number): boolean {
     const evicted: ActiveReservation[] = [];
     let freed = 0;
@@ -174,8 +169,8 @@ class ActiveReservation implements Reservation {
 }
 
 export const NO_MEMORY =
-  'There is no memory for the body at the moment. Send the request again after the time in Retry-After.';
+  'The service has no memory for the body. Send the request again after the time in Retry-After.';
 
-const TOO_MANY_OPEN = `The owner of your key or address has as many requests in progress as allowed (${OWNER_REQUESTS_MAX}). Send the request again after the time in Retry-After.`;
+const TOO_MANY_OPEN = `Your project has ${OWNER_REQUESTS_MAX} requests in progress, the most allowed. Send the request again after the time in Retry-After.`;
 
 const noMemoryError = () => new PublicError('TOO_MANY_REQUESTS_ERROR', { message: NO_MEMORY });

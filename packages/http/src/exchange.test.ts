@@ -1,6 +1,6 @@
 import { connect, type Socket } from 'node:net';
 import { until } from '@playline/testkit';
-import { afterEach, describe, expect, it } from 'vitest';
+import { afterEach, expect, it } from 'vitest';
 import { createHttpApp } from './app.ts';
 import type { Exchange } from './exchange.ts';
 import { type HttpServer, openHttpServer } from './server.ts';
@@ -38,41 +38,39 @@ async function readAll(caller: Socket, bytes: number): Promise<void> {
   await until('the answer is read', () => read > bytes);
 }
 
-describe('an answer', () => {
-  it('counts no answer for a caller that has cut its connection', async () => {
-    const { caller, exchange, statuses } = await openWithCaller();
-    // An orderly end would say no more than that it sends nothing else.
-    caller.resetAndDestroy();
-    await new Promise((resolve) => exchange.request.socket.once('close', resolve));
-    exchange.answer(200, '{}');
-    exchange.fail(new Error('too late'));
-    expect(statuses).toEqual([]);
-    expect(exchange.answered).toBe(true);
-  });
+it('an answer counts no answer for a caller that has cut its connection', async () => {
+  const { caller, exchange, statuses } = await openWithCaller();
+  // An orderly end would say no more than that it sends nothing else.
+  caller.resetAndDestroy();
+  await new Promise((resolve) => exchange.request.socket.once('close', resolve));
+  exchange.answer(200, '{}');
+  exchange.fail(new Error('too late'));
+  expect(statuses).toEqual([]);
+  expect(exchange.answered).toBe(true);
+});
 
-  it('that nobody reads ends its connection after a bound', async () => {
-    const { exchange, statuses } = await openWithCaller(50);
-    exchange.answer(200, large);
-    await until('the connection is cut', () => exchange.request.socket.destroyed);
-    expect(statuses).toEqual([200]);
-  });
+it('an answer that nobody reads ends its connection after a bound', async () => {
+  const { exchange, statuses } = await openWithCaller(50);
+  exchange.answer(200, large);
+  await until('the connection is cut', () => exchange.request.socket.destroyed);
+  expect(statuses).toEqual([200]);
+});
 
-  it('behind one that nobody reads ends with its connection', async () => {
-    const { caller, exchange, inFlight } = await openWithCaller(50);
-    caller.write('GET /held HTTP/1.1\r\nhost: a\r\n\r\n');
-    await until('both are in flight', () => inFlight.length === 2);
-    inFlight[1]?.answer(200, large);
-    await until('the connection is cut', () => exchange.request.socket.destroyed);
-  });
+it('an answer behind one that nobody reads ends with its connection', async () => {
+  const { caller, exchange, inFlight } = await openWithCaller(50);
+  caller.write('GET /held HTTP/1.1\r\nhost: a\r\n\r\n');
+  await until('both are in flight', () => inFlight.length === 2);
+  inFlight[1]?.answer(200, large);
+  await until('the connection is cut', () => exchange.request.socket.destroyed);
+});
 
-  it('that is read whole leaves its connection as it is', async () => {
-    const { caller, exchange, inFlight } = await openWithCaller(20_000);
-    exchange.answer(200, large);
-    await readAll(caller, LARGE_BYTES);
-    caller.write('GET /held HTTP/1.1\r\nhost: a\r\n\r\n');
-    await until('the next request is in flight', () => inFlight.length === 2);
-    inFlight[1]?.answer(200, '{}');
-    expect(exchange.request.socket.destroyed).toBe(false);
-    caller.destroy();
-  });
+it('an answer that is read whole leaves its connection as it is', async () => {
+  const { caller, exchange, inFlight } = await openWithCaller(20_000);
+  exchange.answer(200, large);
+  await readAll(caller, LARGE_BYTES);
+  caller.write('GET /held HTTP/1.1\r\nhost: a\r\n\r\n');
+  await until('the next request is in flight', () => inFlight.length === 2);
+  inFlight[1]?.answer(200, '{}');
+  expect(exchange.request.socket.destroyed).toBe(false);
+  caller.destroy();
 });

@@ -3,39 +3,36 @@ import type { Writable } from 'node:stream';
 import { type ErrorCode, invalidField, PublicError, toEnvelope } from '@playline/errors';
 import { type Trace, traceOf } from './trace.ts';
 
-/** What all exchanges of one server have in common. */
+/** What all exchanges of one server share. */
 export interface ServerContext {
-  /** Address of the page that explains a code. */
+  /** Address of the page of a code. */
   readonly link: (code: ErrorCode) => string;
-  /** True from the start of a graceful close: each answer then ends its connection. */
+  /** During a graceful close each answer ends its connection. */
   draining: boolean;
-  /** Answers without an end that are open: a graceful close ends them. */
+  /** Open streams, which a graceful close ends. */
   readonly streams: Set<Writable>;
-  /** How long a caller may take to read an answer, in milliseconds. */
+  /** Milliseconds for a caller to read an answer. */
   readonly answerMaxMs: number;
-  /** Called for each answer, envelope or not; without an exchange when what came was no request. */
+  /** Called for each answer; without an exchange for bytes that are no request. */
   readonly onAnswer: (exchange: Exchange | null, status: number) => void;
-  /** Called once for each 5xx, with what really happened. */
+  /** Called once for each 5xx. */
   readonly onFault: (exchange: Exchange, error: unknown) => void;
 }
 
-/** Header names and values in turn, as `writeHead` takes them fastest. */
+/** Names and values in turn, as `writeHead` takes them fastest. */
 export type HeaderList = readonly (string | number)[];
 
 const NO_HEADERS: HeaderList = [];
 const noHeaders = () => NO_HEADERS;
 
-/** The caller has gone: nobody will read the answer. This is no fault of the service. */
+/** The caller disconnected before the answer. */
 export class ClientDisconnected extends Error {
-  override readonly name = 'ClientGone';
+  override readonly name = 'ClientDisconnected';
 }
 
 type Body = Buffer | { text: string; encoding: BufferEncoding };
 
-/**
- * One request and its answer. Only the first answer is sent and later ones are ignored, so a deadline and a result may
- * race.
- */
+/** One request and its answer. Only the first answer is sent, so a deadline and a result may race. */
 export class Exchange implements Trace {
   readonly request: IncomingMessage;
   readonly traceId: string;
@@ -43,7 +40,7 @@ export class Exchange implements Trace {
   /** Path of the matched route as it is declared, without values. */
   route = 'unmatched';
   readonly startedMs = performance.now();
-  /** Headers of the answer, also of an envelope. A route sets this function; it is called when the answer is sent. */
+  /** Headers of every answer, read when it is sent. A route sets this function. */
   lateHeaders: () => HeaderList = noHeaders;
   readonly #response: ServerResponse;
   readonly #frame: ServerContext;
@@ -67,9 +64,8 @@ export class Exchange implements Trace {
   }
 
   /**
-   * Aborted with `ClientGone` when the caller leaves before the answer has ended, or ends its half of the connection.
-   * For pages only: a browser ends its half only when it leaves, but other clients do so after their last request.
-   * Watched from when it is first read.
+   * Aborted with `ClientDisconnected` when the caller disconnects or half-closes before the answer has ended. For pages
+   * only: other clients half-close after their last request.
    */
   get gone(): AbortSignal {
     this.#gone ??= watchDisconnect(this.request, this.#response);
@@ -86,30 +82,25 @@ export class Exchange implements Trace {
     this.#sendText(status, ['content-type', 'application/json', ...headers], json);
   }
 
-  /** Sends JSON that is bytes already. */
   answerBytes(status: number, json: Buffer, headers: HeaderList = []): void {
     this.#send(status, ['content-type', 'application/json', 'content-length', json.length, ...headers], json);
   }
 
-  /** Sends text of another type, such as a page. For a HEAD request it sends the headers only. */
+  /** Sends other text, such as a page; only headers for HEAD. */
   answerText(status: number, content: { type: string; text: string }, headers: HeaderList = []): void {
     this.#sendText(status, ['content-type', content.type, ...headers], content.text);
   }
 
-  /** Sends no body: for 202, 204 and 304, and for a CORS preflight. */
+  /** For 202, 204, 304 and preflights. */
   answerEmpty(status: number, headers: HeaderList = []): void {
-    // The length in a 304 would be that of the 200 it stands for: RFC 9110, 8.6.
+    // The length in a 304 is that of the 200: RFC 9110, 8.6.
     const hasLength = status !== 204 && status !== 304;
     this.#send(status, hasLength ? ['content-length', 0, ...headers] : headers);
   }
 
   /**
-   * Starts an answer that stays open, such as a stream of events, which the caller writes and ends. A shutdown ends it,
-   * since it would otherwise hold the process until its bound. Null when the exchange was answered already, or the
-   * client has gone.
-   * @param type its content type
-   * @param options.isFile the answer is a file, which must not look complete before its end. A shutdown waits for it,
-   * and breaks the connection if it lasts too long
+   * Starts a stream, which the caller writes and ends. Null when the exchange is answered or the client disconnected.
+   * @param options.isFile a file must not appear complete before its end: a shutdown waits for it instead of ending it
    */
   openStream(type: string, headers: HeaderList = [], options: { readonly isFile?: boolean } = {}): Writable | null {
     if (this.#answered) return null;
@@ -131,7 +122,7 @@ export class Exchange implements Trace {
     if (options.isFile === true) return response;
     if (this.#frame.draining) response.end();
     this.#frame.streams.add(response);
-    // A client that has ended its half is gone. Otherwise only the second write would fail and show it.
+    // Otherwise only the second write would fail.
     const { socket } = this.request;
     const leave = () => void response.destroy();
     if (socket.readableEnded) leave();
@@ -144,8 +135,8 @@ export class Exchange implements Trace {
   }
 
   /**
-   * Sends the error envelope for any fault. A fault that is not public stays inside, and is reported to `onFault`.
-   * @param own status if it is not the one of the fault's code
+   * Sends the error envelope. Errors that are not public go to `onFault` only.
+   * @param own status other than that of the code
    */
   fail(error: unknown, headers: HeaderList = [], own?: number): void {
     if (this.#answered || error instanceof ClientDisconnected) return;
@@ -157,29 +148,23 @@ export class Exchange implements Trace {
     this.answer(status, JSON.stringify(body), [...wait, ...headers]);
   }
 
-  /** Like `fail`, and closes the connection: whatever follows on it could not be read as a request. */
+  /** Also closes the connection, on which no further request can be read. */
   failAndClose(error: unknown, status?: number): void {
     this.fail(error, ['connection', 'close'], status);
   }
 
-  /**
-   * Calls back once this answer, and those of earlier requests, are handed to the kernel. Never calls back if the
-   * client has gone.
-   */
+  /** Calls back once this answer and earlier ones are written; never if the client disconnected. */
   whenSent(then: () => void): void {
     if (this.#response.writableFinished) then();
     else this.#response.once('finish', then);
   }
 
-  /** The data after this request is no request. The answer stays as it is, and the connection is closed after it. */
+  /** The bytes after this request are no request. */
   closeAfterAnswer(): void {
     this.#isLast = true;
   }
 
-  /**
-   * Pure ASCII, as most answers are, is written in one piece with its headers: that saves 3 % of a small request's
-   * work.
-   */
+  /** ASCII is written in one piece with the headers, which saves 3 % of a small request. */
   #sendText(status: number, headers: HeaderList, text: string): void {
     const length = Buffer.byteLength(text);
     this.#send(status, ['content-length', length, ...headers], {
@@ -191,7 +176,6 @@ export class Exchange implements Trace {
   #send(status: number, headers: HeaderList, body?: Body): void {
     if (this.#answered) return;
     this.#answered = true;
-    // The client has gone, so there is no answer, and none is counted.
     if (this.#response.destroyed || this.#response.headersSent) return;
     this.#frame.onAnswer(this, status);
     const list = ['x-trace-id', this.traceId, ...this.#headers, ...this.lateHeaders(), ...headers];
@@ -208,7 +192,7 @@ export class Exchange implements Trace {
 function watchDisconnect(request: IncomingMessage, response: ServerResponse): AbortSignal {
   const { socket } = request;
   const controller = new AbortController();
-  const leave = () => controller.abort(new ClientDisconnected('the caller has left'));
+  const leave = () => controller.abort(new ClientDisconnected('the caller disconnected'));
   const close = () => {
     socket.off('end', leave);
     if (!response.writableFinished) leave();
@@ -222,30 +206,25 @@ function watchDisconnect(request: IncomingMessage, response: ServerResponse): Ab
   return controller.signal;
 }
 
-/** The answer to a request for something that this service does not have. */
 export function notFound(): PublicError {
-  return new PublicError('RESOURCE_NOT_FOUND', { message: 'There is no such path, or not with this method.' });
+  return new PublicError('RESOURCE_NOT_FOUND', { message: 'No operation has this path and method.' });
 }
 
-/** Seconds a browser may keep a preflight's answer; Chromium's own cap. Contract, "CORS". */
+/** Chromium's maximum. Contract, "CORS". */
 const PREFLIGHT_MAX_AGE_S = 7200;
 
-/** Cross-origin headers of operations with a publishable key. Operations with a secret key have none. */
 interface CorsHeaders {
   readonly answer: HeaderList;
   readonly preflight: HeaderList;
 }
 
-/**
- * Limits these headers to pages of one origin, or of none. If there are no headers, no page may call the operation, and
- * it stays so. Caches must keep the answer for that origin only.
- */
+/** Restricts the headers to pages of one origin, or of none. */
 export function restrictOrigin(answer: HeaderList, origin: string | null): HeaderList {
   if (answer.length === 0) return answer;
   const vary = ['vary', 'Origin'];
   if (origin === null) return vary;
   const rest = answer.slice(2);
-  // Called again when a key is checked again after the body.
+  // Called again when the key is checked again.
   return [answer[0]!, origin, ...rest, ...(rest.includes('vary') ? [] : vary)];
 }
 
@@ -267,34 +246,26 @@ export function corsHeaders(publishableKeyHeader: string | undefined): CorsHeade
   };
 }
 
-/** The same time that a whole request may take to arrive. */
+/** As long as a request may take to arrive. */
 export const ANSWER_MAX_MS = 30_000;
 
 /**
- * Closes the connection of a caller that does not read its answer. Node has no such bound: its request timeouts end
- * with the request, and its socket timeout restarts with every byte that the caller reads. Most answers are already in
- * the kernel's hands by now, and need no timer.
- * @param response just ended
+ * Closes the connection of a caller that does not read its answer: Node's time-outs end with the request or restart
+ * with each byte. Most answers are written already and need no timer.
  */
 function limitReadTime(response: ServerResponse, boundMs: number): void {
   const { socket } = response.req;
-  // Without a socket it waits behind the answers to earlier requests on this connection.
+  // Without a socket it waits behind earlier answers.
   if (response.socket !== null && socket.writableLength === 0) return;
   const timer = setTimeout(() => socket.destroy(), boundMs).unref();
   response.once('close', () => clearTimeout(timer));
 }
 
-/**
- * Callers send their whole request before they read the answer. Closing a connection with unread bytes resets it, which
- * can discard the answer. Eight times the largest batch covers what honest callers send by mistake.
- */
+/** Closing a connection with unread bytes resets it, which can discard the answer. */
 const DISCARD_BYTES_MAX = 8 * 1024 * 1024;
-/** As long as a whole body may take. */
 const DISCARD_MAX_MS = 10_000;
 
-/**
- * Reads and discards the rest of a body that is answered already, within bounds; beyond them the connection is closed.
- */
+/** Reads and discards the rest of an answered body; beyond the bounds the connection is closed. */
 function discardBody(request: IncomingMessage): void {
   let bytes = 0;
   const cut = () => request.socket.destroy();
@@ -312,13 +283,12 @@ function discardBody(request: IncomingMessage): void {
 /** The values of each parameter, in order. */
 export type Query = ReadonlyMap<string, readonly string[]>;
 
-/** RFC 3986: other characters must be percent-encoded. Raw bytes could be read as another id than the caller meant. */
+/** RFC 3986: other characters must be percent-encoded. */
 const ASCII = /^[\x21-\x7e]*$/;
 
 /**
- * Reads the query of a request target. `URLSearchParams` is not used: it replaces invalid bytes by U+FFFD, so that
- * different ids would become the same.
- * @throws PublicError VALIDATION_ERROR when it is not valid percent-encoded UTF-8
+ * Strict, unlike `URLSearchParams`, which replaces invalid bytes by U+FFFD so that different ids become equal.
+ * @throws PublicError VALIDATION_ERROR when it is not percent-encoded UTF-8
  */
 export function parseQuery(target: string): Query {
   const mark = target.indexOf('?');
@@ -336,8 +306,8 @@ export function parseQuery(target: string): Query {
 }
 
 /**
- * The value of a parameter; undefined when it is absent.
- * @throws PublicError VALIDATION_ERROR when it is given more than once, since it is unclear which one counts
+ * Undefined when absent.
+ * @throws PublicError VALIDATION_ERROR when it is repeated
  */
 export function singleValueOf(query: Query, name: string): string | undefined {
   const values = query.get(name) ?? [];
@@ -345,7 +315,7 @@ export function singleValueOf(query: Query, name: string): string | undefined {
   return values[0];
 }
 
-/** As HTML forms are sent: a plus is a space. */
+/** As in HTML forms, a plus is a space. */
 function decode(text: string): string {
   try {
     return decodeURIComponent(text.replaceAll('+', ' '));

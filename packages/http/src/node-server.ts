@@ -17,14 +17,11 @@ export interface NodeServerOptions extends ServerOptions {
 
 export interface NodeServer {
   readonly server: Server;
-  /** Open connections, the oldest first. */
+  /** Oldest first. */
   readonly connections: ReadonlySet<Socket>;
 }
 
-/**
- * Creates Node's server with the bounds that every listener has: open connections, unanswered requests of a connection,
- * and the memory of body bytes that nothing has read yet.
- */
+/** Creates Node's server with bounded connections, pipelining and memory of unread body bytes. */
 export function createNodeServer({ listener, connectionsMax, onBroken, ...options }: NodeServerOptions): NodeServer {
   const server = createServer({ ...options, IncomingMessage: PackedRequest }, listener);
   const onPaused = limitPipelining(server);
@@ -44,12 +41,8 @@ export function createNodeServer({ listener, connectionsMax, onBroken, ...option
 type NodeSocket = Socket & { _httpMessage?: ServerResponse<IncomingMessage> | null };
 
 /**
- * The connection that a new one replaces when there are too many: the oldest one without an unanswered request. Idle
- * connections could keep all other callers out otherwise. One that has sent nothing yet has no less right to stay: else a
- * caller that opens many and begins a request on each would have every new one closed before its request arrives.
- *
- * If none is idle, the oldest one whose body is still arriving: nothing of it is stored, and one key could otherwise keep
- * all connections busy with slow bodies.
+ * The connection that a new one replaces: the oldest idle one, else the oldest whose body is still arriving, of which
+ * nothing is stored. One that has sent nothing yet is not preferred, or a caller that opens many could keep others out.
  */
 function replaceableOf(connections: ReadonlySet<NodeSocket>): Socket | undefined {
   let receiving: Socket | undefined;
@@ -62,11 +55,11 @@ function replaceableOf(connections: ReadonlySet<NodeSocket>): Socket | undefined
   return receiving;
 }
 
-/** A Buffer costs some 200 bytes beside its content, so chunks below this size are copied together. */
+/** A Buffer costs some 200 bytes besides its content, so smaller chunks are copied together. */
 export const SMALL_BYTES = 1024;
 const PAGE_BYTES = 4096;
 
-/** A request that keeps small chunks of its body in pages until somebody reads it. Node would keep a Buffer for each. */
+/** Keeps small chunks of its body in pages until it is read. */
 class PackedRequest extends IncomingMessage {
   #page: Buffer | null = null;
   #pageBytes = 0;
@@ -97,30 +90,21 @@ class PackedRequest extends IncomingMessage {
   }
 }
 
-/**
- * Requests of one connection that may be unanswered at a time. Browsers and client libraries send one and wait. A
- * caller that sends more is served too, with the next request parsed when an earlier answer has been sent.
- */
+/** Further pipelined requests are parsed when an earlier answer was sent. */
 const UNANSWERED_MAX = 4;
-/**
- * Received bytes behind paused requests, on all connections of a server together. A connection holds at most one read
- * of 64 KiB of them, so this many connections may be paused at a time: 256.
- */
+/** Received bytes of all paused connections, each of which holds at most one read of 64 KiB. */
 const PAUSED_BYTES_MAX = 16 * 1024 * 1024;
-/**
- * Paused connections that continue in one turn of the event loop, each with four requests. However many wait, all other
- * connections wait for these only.
- */
+/** Paused connections that resume in one turn of the event loop, so that others are not delayed. */
 const RESUMED_PER_TURN = 8;
 
-/** The result of a callback that pauses llhttp, the parser of Node. */
+/** A callback's result that pauses llhttp. */
 const HPE_PAUSED = 21;
 const PAUSED = 'HPE_PAUSED';
 const NOTHING = Buffer.alloc(0);
 
-/** Members of Node's parser and of its sockets that its types lack. */
+/** Members of Node's parser and sockets that its types lack. */
 interface NodeParser {
-  /** Called for each request once its headers are parsed. Its result goes to llhttp. */
+  /** Called for each request with parsed headers; its result goes to llhttp. */
   onIncoming(request: IncomingMessage, keepAlive: boolean): number;
   resume(): void;
 }
@@ -128,7 +112,7 @@ type PipelinedSocket = Socket & {
   parser: NodeParser | null;
   /** The answer that is sent now, or next. */
   _httpMessage?: ServerResponse | null;
-  /** Node itself has paused the connection, because answers are not read. */
+  /** Node paused the connection, because answers are not read. */
   _paused: boolean;
   [PIPELINE]?: Pipeline;
 };
@@ -136,9 +120,9 @@ type PipelinedSocket = Socket & {
 const PIPELINE = Symbol('pipeline');
 
 /**
- * Bounds the unanswered requests of each connection of a server. Node parses all that one read brought, up to 64 KiB
- * with thousands of requests, before it looks whether answers are read. Must be called before the server listens.
- * @returns the function to call with each `clientError` whose code is `PAUSED`
+ * Bounds the unanswered requests of each connection: Node parses all of a read, up to 64 KiB with thousands of
+ * requests, before it checks whether answers are read. Call it before the server listens.
+ * @returns the handler of each `clientError` with code `PAUSED`
  */
 function limitPipelining(server: Server): (error: Error, socket: Socket) => void {
   const paused = new Paused();
@@ -151,13 +135,12 @@ function limitPipelining(server: Server): (error: Error, socket: Socket) => void
   };
 }
 
-/** What the paused connections of a server have in common. */
 class Paused {
   /** Received and not parsed. */
   bytes = 0;
   #ready: (() => void)[] = [];
 
-  /** Calls back in one of the next turns of the event loop, in the order of the calls. */
+  /** Calls back in a later turn of the event loop, in order. */
   resume(run: () => void): void {
     this.#ready.push(run);
     if (this.#ready.length === 1) setImmediate(() => this.#turn());
@@ -170,19 +153,19 @@ class Paused {
   }
 }
 
-/** The requests of one connection. Costs a comparison a request as long as the caller waits for each answer. */
+/** The requests of one connection. Costs one comparison per request while the caller waits for each answer. */
 class Pipeline {
   readonly #socket: PipelinedSocket;
   readonly #paused: Paused;
   readonly #serve: NodeParser['onIncoming'];
-  /** Unanswered requests; 0 also while there is one that no other has followed yet. */
+  /** Unanswered requests; 0 also while a single one is unanswered. */
   #unanswered = 0;
-  /** The request behind which the parser is paused. */
+  /** The request at which the parser is paused. */
   #waiting: { readonly request: IncomingMessage; readonly keepAlive: boolean } | null = null;
   #isResuming = false;
   /** Received and not parsed. */
   #restBytes = 0;
-  /** Node's own listener for data, once this class decides when it is called. */
+  /** Node's own data listener, once this class calls it. */
   #parse: ((data: Buffer) => void) | null = null;
 
   constructor(socket: PipelinedSocket, paused: Paused) {
@@ -205,7 +188,7 @@ class Pipeline {
     return this.#serve(request, keepAlive);
   }
 
-  /** Answers are sent in order, so it is enough to watch the one that is sent now. */
+  /** Answers are sent in order, so watching the current one is enough. */
   #watch(response: ServerResponse): void {
     if (this.#unanswered === 0) this.#unanswered = 1;
     response.once('finish', () => {
@@ -226,13 +209,13 @@ class Pipeline {
     });
   }
 
-  /** Node passes a paused parser on as an error, with what it has not parsed. */
+  /** Node reports a paused parser as an error, with the unparsed bytes. */
   pause(rest: Buffer): void {
     const socket = this.#socket;
     this.#keep(rest.length);
     if (this.#paused.bytes > PAUSED_BYTES_MAX) return void socket.destroy();
     if (this.#parse === null) {
-      // Until now the parser took its bytes from the kernel. With a listener for data they come through the socket.
+      // A data listener moves the bytes from the parser's own reads to the socket.
       [this.#parse] = socket.listeners('data') as [(data: Buffer) => void];
       socket.off('data', this.#parse);
       socket.on('data', (data: Buffer) => this.#onData(data));

@@ -1,6 +1,6 @@
 import { connect } from 'node:net';
 import { until } from '@playline/testkit';
-import { describe, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { open, sendRaw, sendRawAndEnd } from './test/open-server.ts';
 
 const JSON_TYPE = 'content-type: application/json\r\n';
@@ -14,77 +14,74 @@ const statusesOf = (text: string) => [...text.matchAll(/HTTP\/1\.1 (\d+) /g)].ma
 /** The envelope that is the last thing in a text. */
 const envelopeOf = (text: string) => JSON.parse(text.slice(text.lastIndexOf('\r\n\r\n'))) as Record<string, unknown>;
 
-describe('a caller that ends its half of the connection', () => {
-  it.each([
-    ['a body of known length', SIZED, [200]],
-    ['a body in chunks', `${CHUNKED}2\r\n{}\r\n0\r\n\r\n`, [200]],
-    ['no body', `${GET}\r\n`, [200]],
-    ['two requests', `${SIZED}${GET}\r\n`, [200, 200]],
-    ['a request that is refused before its body is read', `POST /none ${HEAD}content-length: 9\r\n\r\n{}`, [404]],
-    ['a body that breaks off', `POST /v1/echo ${HEAD}content-length: 9\r\n\r\n{}`, [400]],
-    ['headers that break off', `POST /v1/echo ${HEAD}`, [400]],
-    ['nothing', '', []],
-  ])('behind %s gets one answer for each request', async (_name, bytes, statuses) => {
+it.each([
+  ['a body of known length', SIZED, [200]],
+  ['a body in chunks', `${CHUNKED}2\r\n{}\r\n0\r\n\r\n`, [200]],
+  ['no body', `${GET}\r\n`, [200]],
+  ['two requests', `${SIZED}${GET}\r\n`, [200, 200]],
+  ['a request that is refused before its body is read', `POST /none ${HEAD}content-length: 9\r\n\r\n{}`, [404]],
+  ['a body that breaks off', `POST /v1/echo ${HEAD}content-length: 9\r\n\r\n{}`, [400]],
+  ['headers that break off', `POST /v1/echo ${HEAD}`, [400]],
+  ['nothing', '', []],
+])(
+  'a caller that ends its half of the connection behind %s gets one answer for each request',
+  async (_name, bytes, statuses) => {
     const { port, statuses: counted } = await open();
     expect(statusesOf(await sendRawAndEnd(port, bytes))).toEqual(statuses);
     expect(counted).toEqual(statuses);
+  },
+);
+
+it('a connection on which nothing was ever sent is ended without an answer, and none is counted', async () => {
+  const { port, statuses } = await open(10_000, 100);
+  expect(await sendRaw(port)).toBe('');
+  expect(statuses).toEqual([]);
+}, 15_000);
+
+it('a connection whose headers do not come to an end gets 500: it may be the network, and clients drop a batch on a 4xx', async () => {
+  const { port, statuses } = await open(10_000, 100);
+  expect(envelopeOf(await sendRaw(port, 'POST /v1/echo HTTP/1.1\r\n'))).toMatchObject({
+    code: 'INTERNAL_SERVER_ERROR',
+  });
+  expect(statuses).toEqual([500]);
+}, 15_000);
+
+it('a connection gives answers in the order of its requests, although broken bytes follow a later one that is answered first', async () => {
+  const { port, reading } = await open();
+  const socket = connect(port, '127.0.0.1', () => socket.write(SIZED.slice(0, -1)));
+  await until('the first body is read', () => reading() === 1);
+  let text = '';
+  socket.on('data', (chunk) => {
+    text += chunk;
+  });
+  const ended = new Promise((resolve) => socket.on('end', resolve));
+  socket.write(`}GET /none HTTP/1.1\r\nhost: a\r\n\r\n\0 no request\r\n\r\n`);
+  await ended;
+  expect(statusesOf(text)).toEqual([200, 404, 400]);
+});
+
+it.each([
+  ['one long header', `${GET}x: ${'a'.repeat(17_000)}\r\n\r\n`],
+  ['a long path', `GET /${'a'.repeat(17_000)} HTTP/1.1\r\nhost: a\r\n\r\n`],
+  ['a thousand and one headers', `${GET}${'a:b\r\n'.repeat(1_001)}\r\n`],
+  ['trailers', `${CHUNKED}2\r\n{}\r\n0\r\nx: ${'a'.repeat(17_000)}\r\n\r\n`],
+])('headers over the limit are refused with 431 and the limit in words: %s', async (_name, bytes) => {
+  const { port } = await open();
+  const text = await sendRaw(port, bytes);
+  expect(text).toMatch(/^HTTP\/1\.1 431 Request Header Fields Too Large\r\n/);
+  expect(envelopeOf(text)).toEqual({
+    message: 'Path and headers are larger than 16384 bytes, or there are more than 1000 headers.',
+    link: 'https://docs.test/errors/VALIDATION_ERROR',
+    trace_id: expect.stringMatching(/^[0-9a-f]{32}$/),
+    code: 'VALIDATION_ERROR',
+    details: { limitBytes: 16_384, limitHeaders: 1_000 },
   });
 });
 
-describe('a connection', () => {
-  it('on which nothing was ever sent is ended without an answer, and none is counted', async () => {
-    const { port, statuses } = await open(10_000, 100);
-    expect(await sendRaw(port)).toBe('');
-    expect(statuses).toEqual([]);
-  }, 15_000);
-
-  it('whose headers do not come to an end gets 500: it may be the network, and clients drop a batch on a 4xx', async () => {
-    const { port, statuses } = await open(10_000, 100);
-    expect(envelopeOf(await sendRaw(port, 'POST /v1/echo HTTP/1.1\r\n'))).toMatchObject({
-      code: 'INTERNAL_SERVER_ERROR',
-    });
-    expect(statuses).toEqual([500]);
-  }, 15_000);
-
-  it('gives answers in the order of its requests, although broken bytes follow a later one that is answered first', async () => {
-    const { port, reading } = await open();
-    const socket = connect(port, '127.0.0.1', () => socket.write(SIZED.slice(0, -1)));
-    await until('the first body is read', () => reading() === 1);
-    let text = '';
-    socket.on('data', (chunk) => {
-      text += chunk;
-    });
-    const ended = new Promise((resolve) => socket.on('end', resolve));
-    socket.write(`}GET /none HTTP/1.1\r\nhost: a\r\n\r\n\0 no request\r\n\r\n`);
-    await ended;
-    expect(statusesOf(text)).toEqual([200, 404, 400]);
-  });
-});
-
-describe('headers over the limit', () => {
-  it.each([
-    ['one long header', `${GET}x: ${'a'.repeat(17_000)}\r\n\r\n`],
-    ['a long path', `GET /${'a'.repeat(17_000)} HTTP/1.1\r\nhost: a\r\n\r\n`],
-    ['a thousand and one headers', `${GET}${'a:b\r\n'.repeat(1_001)}\r\n`],
-    ['trailers', `${CHUNKED}2\r\n{}\r\n0\r\nx: ${'a'.repeat(17_000)}\r\n\r\n`],
-  ])('are refused with 431 and the limit in words: %s', async (_name, bytes) => {
-    const { port } = await open();
-    const text = await sendRaw(port, bytes);
-    expect(text).toMatch(/^HTTP\/1\.1 431 Request Header Fields Too Large\r\n/);
-    expect(envelopeOf(text)).toEqual({
-      message: 'Path and headers may have 16384 bytes together, and there may be 1000 headers.',
-      link: 'https://docs.test/errors/VALIDATION_ERROR',
-      trace_id: expect.stringMatching(/^[0-9a-f]{32}$/),
-      code: 'VALIDATION_ERROR',
-      details: { limitBytes: 16_384, limitHeaders: 1_000 },
-    });
-  });
-
-  it('are served when they have nearly the limit', async () => {
-    const { port } = await open();
-    const many = 'a:b\r\n'.repeat(990);
-    expect(statusesOf(await sendRawAndEnd(port, `${GET}${many}x: ${'a'.repeat(12_000)}\r\n\r\n`))).toEqual([200]);
-  });
+it('headers over the limit are served when they have nearly the limit', async () => {
+  const { port } = await open();
+  const many = 'a:b\r\n'.repeat(990);
+  expect(statusesOf(await sendRawAndEnd(port, `${GET}${many}x: ${'a'.repeat(12_000)}\r\n\r\n`))).toEqual([200]);
 });
 
 /** What comes in, and what the one answer to it is. */
@@ -138,21 +135,22 @@ const REQUESTS: readonly [name: string, bytes: string, status: number, details?:
   ['empty lines in front', `\r\n\r\n${GET}\r\n`, 200],
 ];
 
-describe('a request has one answer, an envelope when it is refused', () => {
-  it.each(REQUESTS)('that is served or a clear 4xx: %s', async (_name, bytes, status, details) => {
+it.each(REQUESTS)(
+  'a request has one answer: that is served or a clear 4xx: %s',
+  async (_name, bytes, status, details) => {
     const { port } = await open();
     const text = await sendRawAndEnd(port, bytes);
     expect(statusesOf(text)).toEqual([status]);
     if (status === 400)
       expect(envelopeOf(text)).toMatchObject({ code: 'VALIDATION_ERROR', trace_id: expect.any(String) });
     if (details !== undefined) expect(envelopeOf(text)).toMatchObject({ details });
-  });
+  },
+);
 
-  it('behind the leave to go on, when it asks for that', async () => {
-    const { port } = await open();
-    const text = await sendRawAndEnd(port, SIZED.replace('\r\n', '\r\nexpect: 100-continue\r\n'));
-    expect(statusesOf(text)).toEqual([100, 200]);
-  });
+it('a request has one answer: behind the leave to go on, when it asks for that', async () => {
+  const { port } = await open();
+  const text = await sendRawAndEnd(port, SIZED.replace('\r\n', '\r\nexpect: 100-continue\r\n'));
+  expect(statusesOf(text)).toEqual([100, 200]);
 });
 
 it('an absolute target is what its path is, to pages of other origins too', async () => {

@@ -4,7 +4,7 @@ import { connect } from 'node:net';
 import { brotliCompressSync, constants, deflateRawSync, deflateSync, gzipSync, zstdCompressSync } from 'node:zlib';
 import { PublicError } from '@playline/errors';
 import { until } from '@playline/testkit';
-import { describe, expect, expectTypeOf, it, vi } from 'vitest';
+import { expect, expectTypeOf, it, vi } from 'vitest';
 import { createHttpApp } from './app.ts';
 import { planFormBody, planJsonBody, type UseBodyOptions, useBody } from './read-body.ts';
 import { openHttpServer } from './server.ts';
@@ -14,219 +14,216 @@ import { expectEnvelope, json, LIMIT, open, post, sendRaw } from './test/open-se
 const quickBrotliSync = (bytes: Buffer) =>
   brotliCompressSync(bytes, { params: { [constants.BROTLI_PARAM_QUALITY]: 4 } });
 
-describe('a body', () => {
-  it.each([
-    ['gzip', gzipSync],
-    ['x-gzip', gzipSync],
-    ['deflate', deflateSync],
-    ['deflate', deflateRawSync],
-    ['BR', brotliCompressSync],
-    ['zstd', zstdCompressSync],
-  ])('is read as %s', async (encoding, compress) => {
-    const { url } = await open();
-    const answer = await post(url, compress(Buffer.from('[1,2,3]')), { ...json, 'content-encoding': encoding });
-    expect(await answer.json()).toEqual({ bytes: 7, text: '[1,2,3]' });
-  });
+it.each([
+  ['gzip', gzipSync],
+  ['x-gzip', gzipSync],
+  ['deflate', deflateSync],
+  ['deflate', deflateRawSync],
+  ['BR', brotliCompressSync],
+  ['zstd', zstdCompressSync],
+])('a body is read as %s', async (encoding, compress) => {
+  const { url } = await open();
+  const answer = await post(url, compress(Buffer.from('[1,2,3]')), { ...json, 'content-encoding': encoding });
+  expect(await answer.json()).toEqual({ bytes: 7, text: '[1,2,3]' });
+});
 
-  it('is read in chunks of unknown length', async () => {
-    const { url } = await open();
-    const stream = new ReadableStream({
-      start(controller) {
-        for (const part of ['[1,', '2,', '3]']) controller.enqueue(Buffer.from(part));
-        controller.close();
-      },
-    });
-    const answer = await fetch(`${url}/v1/echo`, { method: 'POST', body: stream, headers: json, duplex: 'half' });
-    expect(await answer.json()).toEqual({ bytes: 7, text: '[1,2,3]' });
-  });
-
-  it('may be as long as the limit, compressed or not, and no byte longer', async () => {
-    const { url } = await open();
-    // Random, so that its compressed form is longer than the body itself.
-    const full = randomBytes(LIMIT);
-    const over = Buffer.concat([full, Buffer.alloc(1)]);
-    for (const [body, status] of [
-      [full, 200],
-      [over, 400],
-    ] as const) {
-      expect((await post(url, body)).status).toBe(status);
-      expect((await post(url, gzipSync(body), { ...json, 'content-encoding': 'gzip' })).status).toBe(status);
-    }
-  });
-
-  it.each([
-    ['gzip', gzipSync],
-    ['deflate', deflateSync],
-    ['br', quickBrotliSync],
-    ['zstd', zstdCompressSync],
-  ])('that is a %s bomb is refused with the limit named and never inflated', async (encoding, compress) => {
-    const { url } = await open();
-    const bomb = compress(Buffer.alloc(256 * 1024 * 1024));
-    const before = process.memoryUsage.rss();
-    const answer = await post(url, bomb, { ...json, 'content-encoding': encoding });
-    await expectEnvelope(answer, 'VALIDATION_ERROR', { limitBytes: LIMIT });
-    expect(process.memoryUsage.rss() - before).toBeLessThan(100 * 1024 * 1024);
-  });
-
-  it.each([
-    ['gzip', gzipSync],
-    ['deflate', deflateSync],
-    ['br', brotliCompressSync],
-    ['zstd', zstdCompressSync],
-  ])('that is broken %s is refused', async (encoding, compress) => {
-    const { url } = await open();
-    const whole = compress(randomBytes(1000));
-    for (const body of [whole.subarray(0, 500), Buffer.from('nonsense'), Buffer.alloc(0)]) {
-      const answer = await post(url, body, { ...json, 'content-encoding': encoding });
-      await expectEnvelope(answer, 'VALIDATION_ERROR', { header: 'content-encoding' });
-    }
-  });
-
-  it.each([
-    ['gzip', gzipSync],
-    ['deflate', deflateSync],
-    ['deflate', deflateRawSync],
-    ['br', brotliCompressSync],
-    ['zstd', zstdCompressSync],
-  ])(
-    'that goes on behind the end of its %s is refused, since nothing would read the rest',
-    async (encoding, compress) => {
-      const { url } = await open();
-      // Of one block and of many.
-      for (const body of [Buffer.from('[1,2,3]'), randomBytes(LIMIT - 1000)]) {
-        const whole = compress(body);
-        const headers = { ...json, 'content-encoding': encoding };
-        expect((await post(url, whole, headers)).status).toBe(200);
-        for (const rest of [Buffer.alloc(1), Buffer.from('[4]'), ...(encoding === 'gzip' ? [] : [compress('[4]')])]) {
-          const answer = await post(url, Buffer.concat([whole, rest]), headers);
-          await expectEnvelope(answer, 'VALIDATION_ERROR', { header: 'content-encoding' });
-        }
-      }
+it('a body is read in chunks of unknown length', async () => {
+  const { url } = await open();
+  const stream = new ReadableStream({
+    start(controller) {
+      for (const part of ['[1,', '2,', '3]']) controller.enqueue(Buffer.from(part));
+      controller.close();
     },
-  );
+  });
+  const answer = await fetch(`${url}/v1/echo`, { method: 'POST', body: stream, headers: json, duplex: 'half' });
+  expect(await answer.json()).toEqual({ bytes: 7, text: '[1,2,3]' });
+});
 
-  it('of several gzip members is read whole', async () => {
+it('a body may be as long as the limit, compressed or not, and no byte longer', async () => {
+  const { url } = await open();
+  // Random, so that its compressed form is longer than the body itself.
+  const full = randomBytes(LIMIT);
+  const over = Buffer.concat([full, Buffer.alloc(1)]);
+  for (const [body, status] of [
+    [full, 200],
+    [over, 400],
+  ] as const) {
+    expect((await post(url, body)).status).toBe(status);
+    expect((await post(url, gzipSync(body), { ...json, 'content-encoding': 'gzip' })).status).toBe(status);
+  }
+});
+
+it.each([
+  ['gzip', gzipSync],
+  ['deflate', deflateSync],
+  ['br', quickBrotliSync],
+  ['zstd', zstdCompressSync],
+])('a body that is a %s bomb is refused with the limit named and never inflated', async (encoding, compress) => {
+  const { url } = await open();
+  const bomb = compress(Buffer.alloc(256 * 1024 * 1024));
+  const before = process.memoryUsage.rss();
+  const answer = await post(url, bomb, { ...json, 'content-encoding': encoding });
+  await expectEnvelope(answer, 'VALIDATION_ERROR', { limitBytes: LIMIT });
+  expect(process.memoryUsage.rss() - before).toBeLessThan(100 * 1024 * 1024);
+});
+
+it.each([
+  ['gzip', gzipSync],
+  ['deflate', deflateSync],
+  ['br', brotliCompressSync],
+  ['zstd', zstdCompressSync],
+])('a body that is broken %s is refused', async (encoding, compress) => {
+  const { url } = await open();
+  const whole = compress(randomBytes(1000));
+  for (const body of [whole.subarray(0, 500), Buffer.from('nonsense'), Buffer.alloc(0)]) {
+    const answer = await post(url, body, { ...json, 'content-encoding': encoding });
+    await expectEnvelope(answer, 'VALIDATION_ERROR', { header: 'content-encoding' });
+  }
+});
+
+it.each([
+  ['gzip', gzipSync],
+  ['deflate', deflateSync],
+  ['deflate', deflateRawSync],
+  ['br', brotliCompressSync],
+  ['zstd', zstdCompressSync],
+])(
+  'a body that goes on behind the end of its %s is refused, since nothing would read the rest',
+  async (encoding, compress) => {
     const { url } = await open();
-    const members = Buffer.concat([gzipSync('[1,'), gzipSync('2]')]);
-    const answer = await post(url, members, { ...json, 'content-encoding': 'gzip' });
-    expect(await answer.json()).toEqual({ bytes: 5, text: '[1,2]' });
-  });
+    // Of one block and of many.
+    for (const body of [Buffer.from('[1,2,3]'), randomBytes(LIMIT - 1000)]) {
+      const whole = compress(body);
+      const headers = { ...json, 'content-encoding': encoding };
+      expect((await post(url, whole, headers)).status).toBe(200);
+      for (const rest of [Buffer.alloc(1), Buffer.from('[4]'), ...(encoding === 'gzip' ? [] : [compress('[4]')])]) {
+        const answer = await post(url, Buffer.concat([whole, rest]), headers);
+        await expectEnvelope(answer, 'VALIDATION_ERROR', { header: 'content-encoding' });
+      }
+    }
+  },
+);
 
-  it('with a declared length above the limit gets its answer although the caller sends all of it first', async () => {
-    const { port } = await open();
-    const head = `POST /v1/echo HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\ncontent-length: ${4 * LIMIT}\r\n\r\n`;
-    const next = 'GET /v1/items/9 HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n';
-    const text = await sendRaw(port, head, Buffer.alloc(4 * LIMIT), next);
-    expect(text).toContain(`"details":{"limitBytes":${LIMIT}}`);
-    expect(text.indexOf('{"id":"9"}')).toBeGreaterThan(0);
-  });
+it('a body of several gzip members is read whole', async () => {
+  const { url } = await open();
+  const members = Buffer.concat([gzipSync('[1,'), gzipSync('2]')]);
+  const answer = await post(url, members, { ...json, 'content-encoding': 'gzip' });
+  expect(await answer.json()).toEqual({ bytes: 5, text: '[1,2]' });
+});
 
-  it('in chunks that exceed the limit gets its answer, and the connection lives on', async () => {
-    const { port } = await open();
-    const head =
-      'POST /v1/echo HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n';
-    const chunk = Buffer.concat([Buffer.from('40000\r\n'), Buffer.alloc(0x40000), Buffer.from('\r\n')]);
-    const next = 'GET /v1/items/9 HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n';
-    const text = await sendRaw(port, head, ...Array.from({ length: 8 }, () => chunk), '0\r\n\r\n', next);
-    expect(text).toContain(`"details":{"limitBytes":${LIMIT}}`);
-    expect(text).toContain('{"id":"9"}');
-  });
+it('a body with a declared length above the limit gets its answer although the caller sends all of it first', async () => {
+  const { port } = await open();
+  const head = `POST /v1/echo HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\ncontent-length: ${4 * LIMIT}\r\n\r\n`;
+  const next = 'GET /v1/items/9 HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n';
+  const text = await sendRaw(port, head, Buffer.alloc(4 * LIMIT), next);
+  expect(text).toContain(`"details":{"limitBytes":${LIMIT}}`);
+  expect(text.indexOf('{"id":"9"}')).toBeGreaterThan(0);
+});
 
-  it('refused before it is read does not end the connection', async () => {
-    const { port } = await open();
-    const head = `POST /v1/refuse HTTP/1.1\r\nhost: a\r\ncontent-length: ${2 * LIMIT}\r\n\r\n`;
-    const next = 'GET /v1/items/9 HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n';
-    const text = await sendRaw(port, head, Buffer.alloc(2 * LIMIT), next);
-    expect(text).toMatch(/^HTTP\/1\.1 429 /);
-    expect(text).toContain('\r\nretry-after: 1\r\n');
-    expect(text).toContain('{"id":"9"}');
-  });
+it('a body in chunks that exceed the limit gets its answer, and the connection lives on', async () => {
+  const { port } = await open();
+  const head =
+    'POST /v1/echo HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n';
+  const chunk = Buffer.concat([Buffer.from('40000\r\n'), Buffer.alloc(0x40000), Buffer.from('\r\n')]);
+  const next = 'GET /v1/items/9 HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n';
+  const text = await sendRaw(port, head, ...Array.from({ length: 8 }, () => chunk), '0\r\n\r\n', next);
+  expect(text).toContain(`"details":{"limitBytes":${LIMIT}}`);
+  expect(text).toContain('{"id":"9"}');
+});
 
-  it('that goes on for ever after its refusal is cut off', async () => {
-    const { port } = await open();
-    const head = `POST /v1/refuse HTTP/1.1\r\nhost: a\r\ncontent-length: ${1024 * LIMIT}\r\n\r\n`;
-    const sent = await new Promise<number>((resolve) => {
-      const socket = connect(port, '127.0.0.1', () => {
-        socket.write(head);
-        const more = () => socket.write(Buffer.alloc(LIMIT), (error) => error == null && more());
-        more();
-      });
-      socket.on('error', () => {});
-      socket.on('close', () => resolve(socket.bytesWritten));
+it('a body refused before it is read does not end the connection', async () => {
+  const { port } = await open();
+  const head = `POST /v1/refuse HTTP/1.1\r\nhost: a\r\ncontent-length: ${2 * LIMIT}\r\n\r\n`;
+  const next = 'GET /v1/items/9 HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n';
+  const text = await sendRaw(port, head, Buffer.alloc(2 * LIMIT), next);
+  expect(text).toMatch(/^HTTP\/1\.1 429 /);
+  expect(text).toContain('\r\nretry-after: 1\r\n');
+  expect(text).toContain('{"id":"9"}');
+});
+
+it('a body that goes on for ever after its refusal is cut off', async () => {
+  const { port } = await open();
+  const head = `POST /v1/refuse HTTP/1.1\r\nhost: a\r\ncontent-length: ${1024 * LIMIT}\r\n\r\n`;
+  const sent = await new Promise<number>((resolve) => {
+    const socket = connect(port, '127.0.0.1', () => {
+      socket.write(head);
+      const more = () => socket.write(Buffer.alloc(LIMIT), (error) => error == null && more());
+      more();
     });
-    expect(sent).toBeLessThan(64 * LIMIT);
+    socket.on('error', () => {});
+    socket.on('close', () => resolve(socket.bytesWritten));
   });
+  expect(sent).toBeLessThan(64 * LIMIT);
+});
 
-  it('that comes too slowly is answered 500, since a resend may succeed', async () => {
-    const { port, faults } = await open(50);
-    const head = 'POST /v1/echo HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\ncontent-length: 10\r\n\r\n{';
-    const text = await new Promise<string>((resolve) => {
-      const socket = connect(port, '127.0.0.1', () => socket.write(head));
-      socket.on('data', (chunk) => {
-        resolve(chunk.toString());
-        socket.destroy();
-      });
-    });
-    expect(text).toMatch(/^HTTP\/1\.1 500 /);
-    expect(String((faults[0] as Error).cause)).toContain('body too slow');
-  });
-
-  it('that stops after its beginning is given up long before the most time for a body', async () => {
-    const { port } = await open(4000);
-    const head =
-      'POST /v1/echo HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\ncontent-length: 100000\r\n\r\n';
-    const startAt = performance.now();
-    const text = await new Promise<string>((resolve) => {
-      const socket = connect(port, '127.0.0.1', () => socket.write(head + ' '.repeat(99_000)));
-      const drip = setInterval(() => socket.write(' '), 20);
-      socket.on('data', (chunk) => {
-        resolve(chunk.toString());
-        clearInterval(drip);
-        socket.destroy();
-      });
-    });
-    expect(text).toMatch(/^HTTP\/1\.1 500 /);
-    expect(performance.now() - startAt).toBeLessThan(3000);
-  });
-
-  it('that comes slowly at a steady pace is read to its end', async () => {
-    const { port } = await open(4000);
-    const head = 'POST /v1/echo HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\ncontent-length: 2800\r\n\r\n';
-    const text = await new Promise<string>((resolve) => {
-      const socket = connect(port, '127.0.0.1', () => socket.write(head));
-      let parts = 0;
-      const send = setInterval(() => {
-        if (++parts > 28) clearInterval(send);
-        else socket.write(' '.repeat(100));
-      }, 100);
-      socket.on('data', (chunk) => {
-        resolve(chunk.toString());
-        clearInterval(send);
-        socket.destroy();
-      });
-    });
-    expect(text).toMatch(/^HTTP\/1\.1 200 /);
-  });
-
-  it('whose caller says half-way that it sends no more is given up at once', async () => {
-    const { port, reading } = await open(60_000);
-    const head = 'POST /v1/echo HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\ncontent-length: 10\r\n\r\n{';
+it('a body that comes too slowly is answered 500, since a resend may succeed', async () => {
+  const { port, faults } = await open(50);
+  const head = 'POST /v1/echo HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\ncontent-length: 10\r\n\r\n{';
+  const text = await new Promise<string>((resolve) => {
     const socket = connect(port, '127.0.0.1', () => socket.write(head));
-    await until('the body is being read', () => reading() === 1);
-    socket.end();
-    await until('it is given up', () => reading() === 0, 5_000);
-  });
-
-  it('whose caller hangs up is no fault', async () => {
-    const { port, url, faults } = await open();
-    const head = 'POST /v1/echo HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\ncontent-length: 10\r\n\r\n{';
-    await new Promise<void>((resolve) => {
-      const socket = connect(port, '127.0.0.1', () => socket.write(head, () => socket.destroy()));
-      socket.on('close', () => resolve());
+    socket.on('data', (chunk) => {
+      resolve(chunk.toString());
+      socket.destroy();
     });
-    expect((await fetch(`${url}/v1/items/1`)).status).toBe(200);
-    expect(faults).toEqual([]);
   });
+  expect(text).toMatch(/^HTTP\/1\.1 500 /);
+  expect(String((faults[0] as Error).cause)).toContain('body too slow');
+});
+
+it('a body that stops after its beginning is given up long before the most time for a body', async () => {
+  const { port } = await open(4000);
+  const head = 'POST /v1/echo HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\ncontent-length: 100000\r\n\r\n';
+  const startAt = performance.now();
+  const text = await new Promise<string>((resolve) => {
+    const socket = connect(port, '127.0.0.1', () => socket.write(head + ' '.repeat(99_000)));
+    const drip = setInterval(() => socket.write(' '), 20);
+    socket.on('data', (chunk) => {
+      resolve(chunk.toString());
+      clearInterval(drip);
+      socket.destroy();
+    });
+  });
+  expect(text).toMatch(/^HTTP\/1\.1 500 /);
+  expect(performance.now() - startAt).toBeLessThan(3000);
+});
+
+it('a body that comes slowly at a steady pace is read to its end', async () => {
+  const { port } = await open(4000);
+  const head = 'POST /v1/echo HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\ncontent-length: 2800\r\n\r\n';
+  const text = await new Promise<string>((resolve) => {
+    const socket = connect(port, '127.0.0.1', () => socket.write(head));
+    let parts = 0;
+    const send = setInterval(() => {
+      if (++parts > 28) clearInterval(send);
+      else socket.write(' '.repeat(100));
+    }, 100);
+    socket.on('data', (chunk) => {
+      resolve(chunk.toString());
+      clearInterval(send);
+      socket.destroy();
+    });
+  });
+  expect(text).toMatch(/^HTTP\/1\.1 200 /);
+});
+
+it('a body whose caller says half-way that it sends no more is given up at once', async () => {
+  const { port, reading } = await open(60_000);
+  const head = 'POST /v1/echo HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\ncontent-length: 10\r\n\r\n{';
+  const socket = connect(port, '127.0.0.1', () => socket.write(head));
+  await until('the body is being read', () => reading() === 1);
+  socket.end();
+  await until('it is given up', () => reading() === 0, 5_000);
+});
+
+it('a body whose caller hangs up is no fault', async () => {
+  const { port, url, faults } = await open();
+  const head = 'POST /v1/echo HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\ncontent-length: 10\r\n\r\n{';
+  await new Promise<void>((resolve) => {
+    const socket = connect(port, '127.0.0.1', () => socket.write(head, () => socket.destroy()));
+    socket.on('close', () => resolve());
+  });
+  expect((await fetch(`${url}/v1/items/1`)).status).toBe(200);
+  expect(faults).toEqual([]);
 });
 
 it.each([
@@ -256,56 +253,54 @@ it('bytes that are good until a function returns are given to no async one: the 
   expectTypeOf<UseBodyOptions<number | null>['use']>().returns.toEqualTypeOf<number | null>();
 });
 
-describe('bodies of one packet', () => {
-  /** What happens, in its order, when three requests come in one write. */
-  async function orderOf(body: Buffer, headers: string): Promise<string[]> {
-    const order: string[] = [];
-    const app = createHttpApp({
-      publishableKeyHeader: 'x-key',
-      link: (code) => code,
-      routes: [
-        {
-          method: 'POST',
-          path: '/use',
-          hot: true,
-          handle: async (exchange) => {
-            order.push('let in');
-            const plan = planJsonBody(exchange.request, LIMIT);
-            await useBody(exchange.request, plan, { use: (bytes) => void order.push(`used ${bytes.length}`) });
-            exchange.answerEmpty(204);
-          },
+/** What happens, in its order, when three requests come in one write. */
+async function orderOf(body: Buffer, headers: string): Promise<string[]> {
+  const order: string[] = [];
+  const app = createHttpApp({
+    publishableKeyHeader: 'x-key',
+    link: (code) => code,
+    routes: [
+      {
+        method: 'POST',
+        path: '/use',
+        hot: true,
+        handle: async (exchange) => {
+          order.push('let in');
+          const plan = planJsonBody(exchange.request, LIMIT);
+          await useBody(exchange.request, plan, { use: (bytes) => void order.push(`used ${bytes.length}`) });
+          exchange.answerEmpty(204);
         },
-      ],
-    });
-    const server = await openHttpServer({ app, host: '127.0.0.1', port: 0 });
-    const head = `POST /use HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\n${headers}content-length: ${body.length}\r\n`;
-    const request = (last: string) => Buffer.concat([Buffer.from(`${head}${last}\r\n`), body]);
-    await sendRaw(server.port, Buffer.concat([request(''), request(''), request('connection: close\r\n')]));
-    await server.close();
-    return order;
-  }
-
-  it('are used together, when all of them are let in', async () => {
-    const order = await orderOf(Buffer.from('[1]'), '');
-    expect(order).toEqual(['let in', 'let in', 'let in', 'used 3', 'used 3', 'used 3']);
+      },
+    ],
   });
+  const server = await openHttpServer({ app, host: '127.0.0.1', port: 0 });
+  const head = `POST /use HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\n${headers}content-length: ${body.length}\r\n`;
+  const request = (last: string) => Buffer.concat([Buffer.from(`${head}${last}\r\n`), body]);
+  await sendRaw(server.port, Buffer.concat([request(''), request(''), request('connection: close\r\n')]));
+  await server.close();
+  return order;
+}
 
-  it('are used, where they are compressed, before the next but one is let in: what they become must be charged', async () => {
-    const order = await orderOf(gzipSync(Buffer.from('[1]')), 'content-encoding: gzip\r\n');
-    expect(order).toHaveLength(6);
-    const unread = order.map((_, at) => at + 1 - 2 * order.slice(0, at + 1).filter((each) => each === 'used 3').length);
-    expect(Math.max(...unread)).toBeLessThanOrEqual(2);
-  });
+it('bodies of one packet are used together, when all of them are let in', async () => {
+  const order = await orderOf(Buffer.from('[1]'), '');
+  expect(order).toEqual(['let in', 'let in', 'let in', 'used 3', 'used 3', 'used 3']);
+});
 
-  it('warn of no listeners, however many they are', async () => {
-    const warned = vi.fn();
-    process.on('warning', warned);
-    const { port } = await open();
-    const one = `POST /v1/echo HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\ncontent-length: 2\r\n`;
-    const answers = await sendRaw(port, `${one}\r\n[]`.repeat(40), `${one}connection: close\r\n\r\n[]`);
-    await new Promise(setImmediate);
-    process.off('warning', warned);
-    expect(answers.match(/HTTP\/1\.1 200/g)).toHaveLength(41);
-    expect(warned).not.toHaveBeenCalled();
-  });
+it('bodies of one packet are used, where they are compressed, before the next but one is let in: what they become must be charged', async () => {
+  const order = await orderOf(gzipSync(Buffer.from('[1]')), 'content-encoding: gzip\r\n');
+  expect(order).toHaveLength(6);
+  const unread = order.map((_, at) => at + 1 - 2 * order.slice(0, at + 1).filter((each) => each === 'used 3').length);
+  expect(Math.max(...unread)).toBeLessThanOrEqual(2);
+});
+
+it('bodies of one packet warn of no listeners, however many they are', async () => {
+  const warned = vi.fn();
+  process.on('warning', warned);
+  const { port } = await open();
+  const one = `POST /v1/echo HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\ncontent-length: 2\r\n`;
+  const answers = await sendRaw(port, `${one}\r\n[]`.repeat(40), `${one}connection: close\r\n\r\n[]`);
+  await new Promise(setImmediate);
+  process.off('warning', warned);
+  expect(answers.match(/HTTP\/1\.1 200/g)).toHaveLength(41);
+  expect(warned).not.toHaveBeenCalled();
 });

@@ -13,9 +13,9 @@ export interface HttpServerOptions {
   host: string;
   /** 0 takes a free port. */
   port: number;
-  /** Most time in milliseconds for a caller to send its headers; tests set less. */
+  /** Milliseconds for the headers; tests set less. */
   headersMaxMs?: number;
-  /** Most open connections; tests set less. */
+  /** Tests set less. */
   connectionsMax?: number;
 }
 
@@ -24,42 +24,28 @@ export type HttpServerState = 'open' | 'draining' | 'closed';
 export interface HttpServer extends Closable {
   readonly port: number;
   readonly state: HttpServerState;
-  /**
-   * Accepts no more connections, closes idle ones, answers requests in flight with `connection: close`, then resolves.
-   */
+  /** Stops accepting, closes idle connections, answers requests in flight with `connection: close`, then resolves. */
   close(): Promise<void>;
 }
 
-/** An idle connection takes some 10 KB, so all of them 40 MB. A client on its own keeps one, a load balancer hundreds. */
+/** An idle connection takes some 10 KB. */
 const CONNECTIONS_MAX = 4096;
-/**
- * Load balancers keep idle connections for 60 s. A shorter time would let them send into a connection that is closing.
- */
+/** Load balancers keep idle connections for 60 s. */
 const KEEP_ALIVE_MS = 65_000;
-/** Headers are one or two packets. */
 const HEADERS_MAX_MS = 10_000;
-/** Reading a body has its own, shorter bound. This one is for routes that do not read the body. */
+/** For routes that do not read the body, which has a shorter bound. */
 const REQUEST_MAX_MS = 30_000;
-/** How often Node looks for connections that have passed those two bounds. */
+/** How often Node checks those two bounds. */
 const CHECK_INTERVAL_MS = 2000;
-/**
- * One body (10 s) and one publish deadline (2.5 s). The rest of the 25 s that a shutdown may take is for the producer.
- */
+/** One body (10 s) and one publish deadline (2.5 s); the rest of a 25 s shutdown is for the producer. */
 const DRAIN_MAX_MS = 13_000;
-/** During a shutdown a connection that becomes idle is closed within this time. */
+/** During a shutdown idle connections close within this time. */
 const IDLE_SWEEP_MS = 50;
 
-/**
- * Without this member, which its types do not know, Node ends a connection as soon as the caller has ended its half,
- * also while the caller's last request is being worked on: the batch was stored and its answer lost. With it, the
- * answer ends the connection.
- */
+/** Not in Node's types. Without it Node ends a connection when the caller half-closes, and an answer would be lost. */
 type HalfOpenServer = Server & { httpAllowHalfOpen?: boolean };
 
-/**
- * Listens for an app's requests.
- * @throws Error when the port cannot be taken
- */
+/** @throws Error when the port is in use */
 export async function openHttpServer(options: HttpServerOptions): Promise<HttpServer> {
   const { app, host, port, headersMaxMs = HEADERS_MAX_MS } = options;
   const created = createNodeServer({
@@ -71,15 +57,14 @@ export async function openHttpServer(options: HttpServerOptions): Promise<HttpSe
     requestTimeout: REQUEST_MAX_MS,
     connectionsCheckingInterval: Math.min(CHECK_INTERVAL_MS, headersMaxMs),
     maxHeaderSize: HEADER_BYTES_MAX,
-    // The app checks it itself, and answers with its envelope.
+    // The app answers with its envelope.
     requireHostHeader: false,
   });
   const { connections } = created;
   const server: HalfOpenServer = created.server;
   server.maxHeadersCount = HEADER_LINES_MAX;
   server.httpAllowHalfOpen = true;
-  // Expectations other than 100-continue are ignored on every path: RFC 9110 (10.1.1) allows it, the contract has no
-  // 417, and clients would drop a good batch for a header that something between may have added.
+  // Expectations other than 100-continue are ignored (RFC 9110, 10.1.1): clients would drop a batch on a 417.
   server.on('checkExpectation', app.listener);
   server.on('connect', (_request, socket) => answerRaw(app, socket as Socket, { fault: notFound() }));
   await listen(server, host, port);
@@ -90,8 +75,7 @@ export async function openHttpServer(options: HttpServerOptions): Promise<HttpSe
     state = 'draining';
     app.context.draining = true;
     for (const stream of app.context.streams) stream.end();
-    // No request has come on these connections yet; browsers open some in advance. Node does not count them as idle,
-    // and would wait for them until the end of the shutdown.
+    // Connections without a request are not idle for Node, which would wait for them.
     for (const socket of connections) if (socket.bytesRead === 0) socket.destroy();
     await closeWithin(server, DRAIN_MAX_MS);
     state = 'closed';
@@ -130,36 +114,28 @@ function closeWithin(server: Server, boundMs: number): Promise<void> {
   });
 }
 
-/** Node's own bound for request line and headers together. Written here because callers are told of it. */
+/** Node's own bound, repeated for the error message. */
 const HEADER_BYTES_MAX = 16 * 1024;
-/**
- * Far more than any caller sends. Without a bound, 16 KiB could be thousands of headers, each of which becomes an
- * object.
- */
+/** Otherwise 16 KiB could be thousands of header objects. */
 const HEADER_LINES_MAX = 1000;
-/** Time for a caller to read the answer to a broken request before the connection is cut. */
+/** Milliseconds to read the answer to a broken request. */
 const LINGER_MS = 1000;
-/**
- * RFC 6585: the only status that says which part is too large. The code of the envelope stays that of a wrong request.
- */
+/** RFC 6585. */
 const HEADERS_TOO_LARGE = 431;
 
-/** Node's code for headers, or a request, that took too long. */
+/** Node's code for headers or a request that took too long. */
 const LATE = 'ERR_HTTP_REQUEST_TIMEOUT';
 
-/** A fault, and its status where that is not the one of its code. */
+/** `status` if it is not that of the code. */
 interface Refusal {
   readonly fault: PublicError;
   readonly status?: number;
 }
 
-/** Connections that have their answer: Node calls again for every piece of data after the first broken one. */
+/** Node reports every piece of data after the first broken one. */
 const reportedFault = new WeakSet<Socket>();
 
-/**
- * Answers data that is no request: bytes that are not HTTP, headers that are too long, a request that takes too long.
- * To be called for `clientError` of Node's server.
- */
+/** Answers bytes that are no request; the handler of `clientError`. */
 export function answerBrokenRequest(app: HttpApp, error: Error & { code?: string }, socket: Socket): void {
   const isGone = error.code === 'ECONNRESET' || error.code === 'EPIPE';
   if (reportedFault.has(socket) && !isGone) return;
@@ -171,17 +147,16 @@ export function answerBrokenRequest(app: HttpApp, error: Error & { code?: string
   const { fault, status } = refusalOf(error);
   const exchange = app.exchangeOf(socket);
   if (exchange === undefined) {
-    // No request was sent, so no answer is. The caller could take a 408 for the answer to a request that it is just
-    // sending.
+    // A 408 could be taken for the answer to a request that is just being sent.
     if (error.code === LATE && socket.bytesRead === 0) endAndLinger(socket);
     else answerRaw(app, socket, { fault, status });
   } else if (!exchange.request.complete) {
-    // It may have its answer already, such as a refusal of its headers. A request has one answer only.
+    // It may be answered already.
     exchange.failAndClose(fault, status);
-    // Not earlier: answers to earlier requests may still be on their way, and go out first.
+    // Answers to earlier requests go out first.
     exchange.whenSent(() => endAndLinger(socket));
   } else if (exchange.answered) exchange.whenSent(() => answerRaw(app, socket, { fault, status }));
-  // Only the data after this request is broken, so its own answer must stay as it is.
+  // Only the bytes after this request are broken.
   else exchange.closeAfterAnswer();
 }
 
@@ -190,15 +165,15 @@ function refusalOf(error: Error & { code?: string }): Refusal {
     new PublicError('VALIDATION_ERROR', { message, cause: error, ...(details && { details }) });
   switch (error.code) {
     case LATE:
-      // The network may be the cause. So the answer is no 4xx, since callers would then drop their batch.
+      // The network may be the cause, and clients drop a batch on a 4xx.
       return { fault: new PublicError('INTERNAL_SERVER_ERROR', { cause: error }) };
     case 'HPE_HEADER_OVERFLOW': {
       const details = { limitBytes: HEADER_BYTES_MAX, limitHeaders: HEADER_LINES_MAX };
-      const message = `Path and headers may have ${HEADER_BYTES_MAX} bytes together, and there may be ${HEADER_LINES_MAX} headers.`;
+      const message = `Path and headers are larger than ${HEADER_BYTES_MAX} bytes, or there are more than ${HEADER_LINES_MAX} headers.`;
       return { fault: invalid(message, details), status: HEADERS_TOO_LARGE };
     }
     case 'HPE_CHUNK_EXTENSIONS_OVERFLOW': {
-      const message = `The chunk extensions of a body may have ${HEADER_BYTES_MAX} bytes together.`;
+      const message = `The chunk extensions of the body are larger than ${HEADER_BYTES_MAX} bytes.`;
       return { fault: invalid(message, { limitBytes: HEADER_BYTES_MAX }) };
     }
     default:
@@ -206,7 +181,6 @@ function refusalOf(error: Error & { code?: string }): Refusal {
   }
 }
 
-/** Answers where there is no request to answer, and ends the connection. */
 function answerRaw(app: HttpApp, socket: Socket, { fault, ...own }: Refusal): void {
   const { traceId } = traceOf(undefined);
   const { body, ...of } = toEnvelope(fault, { traceId, link: app.context.link });
@@ -229,10 +203,7 @@ function endAndLinger(socket: Socket): void {
   linger(socket);
 }
 
-/**
- * Ends our half of the connection first, so that a reset does not discard the answer. Cut if the caller does not end
- * its half.
- */
+/** Half-closes first, because a reset could discard the answer. */
 function linger(socket: Socket): void {
   const timer = setTimeout(() => socket.destroy(), LINGER_MS);
   socket.once('close', () => clearTimeout(timer));
@@ -240,8 +211,8 @@ function linger(socket: Socket): void {
 }
 
 /**
- * Waits for work until a deadline. The work goes on after it; a caller that needs its end must listen to it.
- * @throws PublicError as the work throws it; INTERNAL_SERVER_ERROR for any other fault and for the deadline
+ * Waits until a deadline; the work continues after it.
+ * @throws PublicError of the work; INTERNAL_SERVER_ERROR for other errors and the deadline
  */
 export async function settleWithin<T>(deadlineMs: number, work: Promise<T>): Promise<T> {
   try {
@@ -253,44 +224,37 @@ export async function settleWithin<T>(deadlineMs: number, work: Promise<T>): Pro
   }
 }
 
-/** The answer to `/readyz`: yes or no for the whole service, or one answer for each thing that it needs, by name. */
+/** For the whole service, or for each dependency by name. */
 export type Readiness = boolean | Readonly<Record<string, boolean>>;
 
-/** One check for each thing that a service needs, by the name that `/readyz` shows when it fails. */
+/** By the name that `/readyz` reports. */
 export type ReadinessChecks = Readonly<Record<string, () => boolean | Promise<boolean>>>;
 
 export interface AdminServerOptions {
   host: string;
-  /** 0 takes a free port; `port` of the result says which. */
+  /** 0 takes a free port. */
   port: number;
   /**
-   * Asked on every `/readyz`. A check that throws or takes too long counts as not ready. Separate checks have one
-   * second each, so the one that hangs can be named. One function for everything has two seconds, and when it hangs,
-   * only `service` can be named.
+   * Called for each `/readyz`. A check that throws or hangs is not ready. Separate checks have one second each; one
+   * function has two, and is reported as `service`.
    */
   ready: ReadinessChecks | (() => Readiness | Promise<Readiness>);
-  /**
-   * Asked together with `ready`. A check that fails here is named under `degraded`, and the service stays ready. For
-   * parts that the service can do without: taking it out of service would end what still works.
-   */
+  /** Checks that are reported and leave the service ready. */
   degraded?: ReadinessChecks;
-  /** Why stores cannot be used, by their names. Shown when something is not ready or degraded. */
+  /** Why stores are unusable, by name; reported when something is not ready or degraded. */
   reasons?: () => Readonly<Record<string, string>>;
   metrics: Metrics;
 }
 
 /** Orchestrators wait one to a few seconds for a probe. */
 const READY_MAX_MS = 2000;
-/** Shorter than the bound of the whole. A store that needs longer for a ping cannot serve anybody. */
 const CHECK_MAX_MS = 1000;
-/** Orchestrators and metric collectors have one or two each. */
 const ADMIN_CONNECTIONS_MAX = 64;
 
 /**
- * Opens the operator's listener: `/livez` (200 while the process runs, whatever the stores do), `/readyz` (200, or 503
- * with `{"ready":false,"version":"0.1.0","notReady":[names],"degraded":[names],"reasons":{store:sentence}}`) and
- * `/metrics` (Prometheus text). A service that is ready may name `degraded` and `reasons` too.
- * @throws Error when the port cannot be taken
+ * Opens `/livez` (200 while the process runs), `/readyz` (200 or 503 with
+ * `{"ready","version","notReady","degraded","reasons"}`) and `/metrics`.
+ * @throws Error when the port is in use
  */
 export async function openAdminServer(options: AdminServerOptions): Promise<Closable & { readonly port: number }> {
   const listener = (request: IncomingMessage, response: ServerResponse) => {
@@ -318,7 +282,7 @@ export async function openAdminServer(options: AdminServerOptions): Promise<Clos
     close: () =>
       new Promise((resolve) => {
         server.close(() => resolve());
-        // No answer of this listener is lost for good: probes ask again.
+        // Probes retry.
         server.closeAllConnections();
       }),
   };
@@ -326,9 +290,9 @@ export async function openAdminServer(options: AdminServerOptions): Promise<Clos
 
 async function answerReadiness(options: AdminServerOptions, response: ServerResponse): Promise<void> {
   const { ready, metrics } = options;
-  const asked = typeof ready === 'function' ? runCheck(ready, READY_MAX_MS) : runChecks(ready);
-  const [needed, besides] = await Promise.all([asked, runChecks(options.degraded ?? {})]);
-  const [notReady, degraded] = [failedCheckNames(needed), failedCheckNames(besides)];
+  const required = typeof ready === 'function' ? runCheck(ready, READY_MAX_MS) : runChecks(ready);
+  const results = await Promise.all([required, runChecks(options.degraded ?? {})]);
+  const [notReady = [], degraded = []] = results.map(failedCheckNames);
   const isReady = notReady.length === 0;
   const isWhole = isReady && degraded.length === 0;
   const faults = { ...(degraded.length === 0 ? {} : { degraded }), ...reasonsOf(options) };
@@ -353,13 +317,13 @@ function failedCheckNames(readiness: Readiness): string[] {
 }
 
 async function runChecks(checks: ReadinessChecks): Promise<Readiness> {
-  const asked = Object.entries(checks).map(async ([name, check]) => [name, await runCheck(check, CHECK_MAX_MS)]);
-  return Object.fromEntries(await Promise.all(asked));
+  const results = Object.entries(checks).map(async ([name, check]) => [name, await runCheck(check, CHECK_MAX_MS)]);
+  return Object.fromEntries(await Promise.all(results));
 }
 
-/** False when it throws or does not answer in time. */
-async function runCheck<T>(ask: () => T | Promise<T>, boundMs: number): Promise<T | false> {
-  return waitAtMost(boundMs, Promise.resolve().then(ask), () => false as const).catch(() => false as const);
+/** False when it throws or hangs. */
+async function runCheck<T>(check: () => T | Promise<T>, boundMs: number): Promise<T | false> {
+  return waitAtMost(boundMs, Promise.resolve().then(check), () => false as const).catch(() => false as const);
 }
 
 async function answerMetrics(metrics: Metrics, response: ServerResponse): Promise<void> {

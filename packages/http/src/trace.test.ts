@@ -1,65 +1,63 @@
 import fc from 'fast-check';
-import { describe, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { traceOf } from './trace.ts';
 
 const traceId = '4bf92f3577b34da6a3ce929d0e0e4736';
 const parentId = '00f067aa0ba902b7';
 
-describe('traceOf', () => {
-  it('keeps a valid traceparent', () => {
-    for (const text of [`00-${traceId}-${parentId}-01`, `00-${traceId}-${parentId}-00`])
-      expect(traceOf(text)).toEqual({ traceId, traceparent: text });
-  });
+it('traceOf keeps a valid traceparent', () => {
+  for (const text of [`00-${traceId}-${parentId}-01`, `00-${traceId}-${parentId}-00`])
+    expect(traceOf(text)).toEqual({ traceId, traceparent: text });
+});
 
-  it('hands on what it knows of a later version, as version 00 writes it: its trace, its parent, whether it is sampled', () => {
-    for (const [text, flags] of [
-      [`cc-${traceId}-${parentId}-01`, '01'],
-      [`cc-${traceId}-${parentId}-01-what-a-later-version-says`, '01'],
-      [`01-${traceId}-${parentId}-fe-`, '00'],
-      [`fe-${traceId}-${parentId}-ff`, '01'],
-    ])
-      expect(traceOf(text)).toEqual({ traceId, traceparent: `00-${traceId}-${parentId}-${flags}` });
-  });
+it('traceOf hands on what it knows of a later version, as version 00 writes it: its trace, its parent, whether it is sampled', () => {
+  for (const [text, flags] of [
+    [`cc-${traceId}-${parentId}-01`, '01'],
+    [`cc-${traceId}-${parentId}-01-what-a-later-version-says`, '01'],
+    [`01-${traceId}-${parentId}-fe-`, '00'],
+    [`fe-${traceId}-${parentId}-ff`, '01'],
+  ])
+    expect(traceOf(text)).toEqual({ traceId, traceparent: `00-${traceId}-${parentId}-${flags}` });
+});
 
-  it('gives 55 characters, however long the header is', () => {
-    const later = fc.tuple(fc.constantFrom('00', '01', 'cc', 'fe'), fc.string({ maxLength: 200 }), fc.nat(15_000));
-    fc.assert(
-      fc.property(later, ([version, text, length]) => {
-        const header = `${version}-${traceId}-${parentId}-01-${text}${'x'.repeat(length)}`;
-        expect(traceOf(header).traceparent).toMatch(/^00-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$/);
-      }),
-    );
-  });
+it('traceOf gives 55 characters, however long the header is', () => {
+  const later = fc.tuple(fc.constantFrom('00', '01', 'cc', 'fe'), fc.string({ maxLength: 200 }), fc.nat(15_000));
+  fc.assert(
+    fc.property(later, ([version, text, length]) => {
+      const header = `${version}-${traceId}-${parentId}-01-${text}${'x'.repeat(length)}`;
+      expect(traceOf(header).traceparent).toMatch(/^00-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$/);
+    }),
+  );
+});
 
-  it.each([
-    undefined,
-    '',
-    `00-${traceId}-${parentId}`,
-    `00-${traceId}-${parentId}-01-more`,
-    `ff-${traceId}-${parentId}-01`,
-    `00-${'0'.repeat(32)}-${parentId}-01`,
-    `00-${traceId}-${'0'.repeat(16)}-01`,
-    `00-${traceId.toUpperCase()}-${parentId}-01`,
-    ` 00-${traceId}-${parentId}-01`,
-    `cc-${traceId}-${parentId}-01x`,
-    `cc-${traceId}-${parentId}-0`,
-    `cc-${'0'.repeat(32)}-${parentId}-01-x`,
-  ])('makes a trace of its own instead of %j', (text) => {
-    const trace = traceOf(text);
-    expect(trace.traceId).not.toBe(traceId);
-    expect(traceOf(trace.traceparent)).toEqual(trace);
-  });
+it.each([
+  undefined,
+  '',
+  `00-${traceId}-${parentId}`,
+  `00-${traceId}-${parentId}-01-more`,
+  `ff-${traceId}-${parentId}-01`,
+  `00-${'0'.repeat(32)}-${parentId}-01`,
+  `00-${traceId}-${'0'.repeat(16)}-01`,
+  `00-${traceId.toUpperCase()}-${parentId}-01`,
+  ` 00-${traceId}-${parentId}-01`,
+  `cc-${traceId}-${parentId}-01x`,
+  `cc-${traceId}-${parentId}-0`,
+  `cc-${'0'.repeat(32)}-${parentId}-01-x`,
+])('traceOf makes a trace of its own instead of %j', (text) => {
+  const trace = traceOf(text);
+  expect(trace.traceId).not.toBe(traceId);
+  expect(traceOf(trace.traceparent)).toEqual(trace);
+});
 
-  it('makes different ids, across refills too', () => {
-    const ids = Array.from({ length: 1000 }, () => traceOf(undefined).traceId);
-    expect(new Set(ids).size).toBe(1000);
-  });
+it('traceOf makes different ids, across refills too', () => {
+  const ids = Array.from({ length: 1000 }, () => traceOf(undefined).traceId);
+  expect(new Set(ids).size).toBe(1000);
+});
 
-  it('gives 32 hex characters whatever the header holds', () => {
-    fc.assert(
-      fc.property(fc.string(), (text) => {
-        expect(traceOf(text).traceId).toMatch(/^[0-9a-f]{32}$/);
-      }),
-    );
-  });
+it('traceOf gives 32 hex characters whatever the header holds', () => {
+  fc.assert(
+    fc.property(fc.string(), (text) => {
+      expect(traceOf(text).traceId).toMatch(/^[0-9a-f]{32}$/);
+    }),
+  );
 });

@@ -5,35 +5,33 @@ import { countTokens, digestOf, type MintAsset, type MintCollection, type MintSc
 import type { ClaimOutcome, GrantedClaim, MintClaims, UnknownClaim, WantedClaim } from './claims.ts';
 import { toRequestedState } from './states.ts';
 
-/** Quota of a project, a token bucket: `burst` units at once, `perSecond` in the long run. */
+/** Token bucket of a project. */
 export interface QuotaPolicy {
   readonly kind: 'mint' | 'refresh';
   readonly perSecond: number;
   readonly burst: number;
 }
 
-/** State of a project's quota after a call. */
 export interface QuotaStatus {
   /** When false, nothing was taken. */
   readonly isAllowed: boolean;
   readonly remaining: number;
-  /** Milliseconds until the bucket is full. */
+  /** Until the bucket is full. */
   readonly fullInMs: number;
-  /** Whole seconds until the units that were asked for are available; 0 when they were. */
+  /** Until the requested units are available; 0 when they were. */
   readonly retryAfterS: number;
 }
 
-/** Quotas of projects, shared by all processes. */
+/** Shared by all processes. */
 export interface Quotas {
-  /** Takes all units or none, in one step; a negative number gives units back. */
+  /** Takes all units or none; a negative number returns units. */
   take(projectId: string, policy: QuotaPolicy, units: number): Promise<QuotaStatus>;
 }
 
 const ROUNDING = 1e-6;
 
 /**
- * @param backlogMs until the bucket is full, after the units were taken
- * @param lackMs until the units that were asked for are available; 0 when they were
+ * @param backlogMs until the bucket is full @param lackMs until the requested units are available; 0 when they were
  */
 export function toQuotaStatus(policy: QuotaPolicy, backlogMs: number, lackMs: number): QuotaStatus {
   const left = policy.burst - (backlogMs / 1000) * policy.perSecond;
@@ -45,7 +43,6 @@ export function toQuotaStatus(policy: QuotaPolicy, backlogMs: number, lackMs: nu
   };
 }
 
-/** The four values of a quota in answers, as texts. */
 export interface QuotaTexts {
   readonly limit: string;
   /** ISO 8601 time when the bucket is full. */
@@ -54,23 +51,21 @@ export interface QuotaTexts {
   readonly retryAfter: string;
 }
 
-export function toQuotaTexts(policy: QuotaPolicy, standing: QuotaStatus, nowAtMs: number): QuotaTexts {
+export function toQuotaTexts(policy: QuotaPolicy, status: QuotaStatus, nowAtMs: number): QuotaTexts {
   return {
     limit: String(policy.burst),
-    reset: new Date(nowAtMs + standing.fullInMs).toISOString(),
-    remaining: String(standing.remaining),
-    retryAfter: String(standing.retryAfterS),
+    reset: new Date(nowAtMs + status.fullInMs).toISOString(),
+    remaining: String(status.remaining),
+    retryAfter: String(status.retryAfterS),
   };
 }
 
-/** A request to mint assets of one collection. */
 export interface MintOrder {
   readonly collection: MintCollection;
   readonly projectId: string;
   readonly environmentId: string;
   /**
-   * Address of the oldest live signing key: `0x` and 40 lower-case hexadecimal digits. Called only after the first
-   * check for conflicts, which are reported even without a key. @throws the error for the caller when there is no key
+   * The oldest live signing key, called after the first check for conflicts. @throws the caller's error without one
    */
   readonly requireSigner: () => Promise<string>;
   readonly traceId: string;
@@ -81,33 +76,27 @@ export interface AcceptMintsParts {
   readonly claims: MintClaims;
   readonly quotas: Quotas;
   readonly policy: QuotaPolicy;
-  /** Resolves when every in-sync replica has all of them. @throws when they were not stored, or when that is unknown */
+  /** Resolves when every in-sync replica has all records. @throws when they were not stored, or that is unknown */
   readonly publish: (records: readonly MintRequestRecord[]) => Promise<void>;
-  /** Must be longer than a producer retries. Default: `CLAIM_LAPSE_MS`. */
+  /** Must be longer than a producer retries. */
   readonly lapseMs?: number;
-  /**
-   * True when all requests that the log may contain of claims older than `lapseMs` have been applied to the claims.
-   * @throws when that is unknown
-   */
+  /** Whether all requests of claims older than `lapseMs` were applied to the claims. @throws when that is unknown */
   readonly isLogApplied: () => Promise<boolean>;
 }
 
-/**
- * Accepts all assets of an order or none. Resolves when their requests are on the log and can be found by their ids.
- */
 export type AcceptMints = (order: MintOrder) => Promise<QuotaStatus>;
 
-/** The quota of the project is too small; nothing was taken. */
+/** Nothing was taken. */
 export class QuotaSpent extends PublicError {
   readonly quota: QuotaStatus;
 
-  constructor(standing: QuotaStatus, refusal: { readonly message?: string; readonly details?: ErrorDetails } = {}) {
-    super('TOO_MANY_REQUESTS_ERROR', { ...refusal, retryAfterS: standing.retryAfterS });
-    this.quota = standing;
+  constructor(status: QuotaStatus, refusal: { readonly message?: string; readonly details?: ErrorDetails } = {}) {
+    super('TOO_MANY_REQUESTS_ERROR', { ...refusal, retryAfterS: status.retryAfterS });
+    this.quota = status;
   }
 }
 
-/** When to try again, in seconds: pending assets end by blocks and by operators, not by the clock. */
+/** Pending assets end by blocks and by operators, so this is a guess. */
 const PENDING_RETRY_S = 60;
 const MS_PER_S = 1000;
 
@@ -117,28 +106,26 @@ const LIMIT_MESSAGES = {
   failed_assets: 'Too many assets of the project have failed. Correct what makes them fail, and try again later.',
 };
 
-/** The assets of the project have reached one of the limits in claims.ts. Carries the quota as it is. */
+/** The project has reached a limit of claims.ts. */
 export class TooManyAssets extends QuotaSpent {
   readonly limit: keyof typeof LIMIT_MESSAGES;
 
-  constructor(standing: QuotaStatus, limit: keyof typeof LIMIT_MESSAGES, retryAfterS: number) {
-    super({ ...standing, retryAfterS }, { message: LIMIT_MESSAGES[limit], details: { limit } });
+  constructor(status: QuotaStatus, limit: keyof typeof LIMIT_MESSAGES, retryAfterS: number) {
+    super({ ...status, retryAfterS }, { message: LIMIT_MESSAGES[limit], details: { limit } });
     this.limit = limit;
   }
 }
 
 /**
- * Age after which an unconfirmed claim may lapse. Three times as long as the producer retries, so its request cannot
- * reach the log any more. The log must also have been read: age alone frees nothing.
+ * Age at which an unconfirmed claim may lapse: three times the retries of the producer, and only after the log was
+ * read.
  */
 export const CLAIM_LAPSE_MS = 60_000;
 
 /**
- * Accepts an order in the order that gives its guarantee: conflicts, quota, claims, log, confirmation. Conflicts cost
- * nothing. A claim whose request may or may not be on the log stays, so the same order sent again takes it over and no
- * other order can.
- * @throws PublicError CONFLICT_ERROR with every reference id that is taken, TooManyAssets,
- * QuotaSpent; another fault when a step failed or its outcome is unknown: the same order may then be sent again
+ * Accepts all assets of an order or none: conflicts, quota, claims, log, confirmation. A claim with an unknown
+ * outcome stays, so that the same order takes it over. @throws PublicError CONFLICT_ERROR with all taken reference
+ * ids, TooManyAssets, QuotaSpent; any other error: send the order again
  */
 export function createAcceptMints(parts: AcceptMintsParts): AcceptMints {
   const { claims, quotas, policy } = parts;
@@ -151,35 +138,39 @@ export function createAcceptMints(parts: AcceptMintsParts): AcceptMints {
     assertFree(await settle(scope, wantedBy(NO_SIGNER), true), twice);
     const wanted = wantedBy(await order.requireSigner());
     const units = countTokens(order.assets);
-    const standing = await quotas.take(order.projectId, policy, units);
-    if (!standing.isAllowed) throw new QuotaSpent(standing);
+    const status = await quotas.take(order.projectId, policy, units);
+    if (!status.isAllowed) throw new QuotaSpent(status);
     try {
       const outcome = await settle(scope, wanted, false);
-      if (outcome.kind === 'full') throw new TooManyAssets(standing, 'pending_assets', PENDING_RETRY_S);
+      if (outcome.kind === 'full') throw new TooManyAssets(status, 'pending_assets', PENDING_RETRY_S);
       if (outcome.kind === 'failing')
-        throw new TooManyAssets(standing, 'failed_assets', Math.ceil(outcome.waitMs / MS_PER_S));
+        throw new TooManyAssets(status, 'failed_assets', Math.ceil(outcome.waitMs / MS_PER_S));
       await send(parts, order, assertFree(outcome, twice));
-      return standing;
+      return status;
     } catch (fault) {
-      // Give the quota back, because the order is not accepted. If this fails, the bucket refills with time anyway.
-      const left = await quotas.take(order.projectId, policy, -units).catch(() => standing);
+      // If this fails, the bucket refills with time.
+      const left = await quotas.take(order.projectId, policy, -units).catch(() => status);
       throw fault instanceof TooManyAssets ? new TooManyAssets(left, fault.limit, fault.quota.retryAfterS) : fault;
     }
   };
 
-  async function send({ publish }: AcceptMintsParts, order: MintOrder, placed: readonly GrantedClaim[]): Promise<void> {
-    const records = order.assets.map((asset, at) => toRecord(order, asset, placed[at]!));
+  async function send(
+    { publish }: AcceptMintsParts,
+    order: MintOrder,
+    granted: readonly GrantedClaim[],
+  ): Promise<void> {
+    const records = order.assets.map((asset, at) => toRecord(order, asset, granted[at]!));
     await publish(records);
     const scope = { ...order.collection, projectId: order.projectId };
     const others = await claims.confirm(scope, records.map(toRequestedState));
-    // Claims were lost and another request came first. The minter mints that one and skips this one.
-    if (others.length > 0) throw new Error(`another attempt stands for ${others.length} of the reference ids`);
+    // Claims were lost and another request was first. The minter mints only that one.
+    if (others.length > 0) throw new Error(`another attempt holds ${others.length} of the reference ids`);
   }
 }
 
 /**
- * Claims. Claims of other assets that are in the way lapse first if their requests turn out not to be on the log; if the
- * limit of pending assets is reached, so do all such claims of the project.
+ * Claims. Claims in the way lapse first if their requests are not on the log; at the limit of pending assets, all
+ * such claims of the project.
  */
 function createSettle({ claims, isLogApplied, lapseMs = CLAIM_LAPSE_MS }: AcceptMintsParts) {
   const hasLapsed = async (claim: UnknownClaim): Promise<boolean> => claim.ageMs > lapseMs && (await isLogApplied());
@@ -205,7 +196,6 @@ function createSettle({ claims, isLogApplied, lapseMs = CLAIM_LAPSE_MS }: Accept
   };
 }
 
-/** Placeholder for the signer when claims are only looked up. */
 const NO_SIGNER = `0x${'0'.repeat(40)}`;
 
 function toWanted(asset: MintAsset, signer: string): WantedClaim {
@@ -213,7 +203,6 @@ function toWanted(asset: MintAsset, signer: string): WantedClaim {
   return { referenceId: asset.referenceId, attemptId, signer, digest: digestOf(asset) };
 }
 
-/** Reference ids that occur more than once in the order. */
 function findTwice(assets: readonly MintAsset[]): readonly string[] {
   const seen = new Set<string>();
   return assets.flatMap(({ referenceId }) => {
@@ -223,7 +212,7 @@ function findTwice(assets: readonly MintAsset[]): readonly string[] {
   });
 }
 
-/** @throws PublicError CONFLICT_ERROR with every id that conflicts, each once, in the order of the request */
+/** @throws PublicError CONFLICT_ERROR with every conflicting id */
 function assertFree(outcome: Exclude<ClaimOutcome, { kind: 'unknown' }>, twice: readonly string[]) {
   const taken = outcome.kind === 'taken' ? outcome.referenceIds : [];
   const values = [...new Set([...taken, ...twice])];

@@ -6,7 +6,7 @@ import { createMintCursors } from './store.ts';
 const key = (id: number): CursorKey => ({ id, secret: Buffer.alloc(32, id) });
 const cursors = createMintCursors({ keys: [key(1), key(2)] });
 const scope = { collection: { chain: 'demo-chain', contractAddress: `0x${'c0'.repeat(20)}` }, status: null };
-const place = fc.record({
+const position = fc.record({
   direction: fc.constantFrom('next' as const, 'previous' as const),
   gap: fc.record({
     side: fc.constantFrom('before' as const, 'after' as const),
@@ -19,7 +19,7 @@ describe('a cursor of mint requests', () => {
   it('leads back to its place, under any key that is accepted', () => {
     const older = createMintCursors({ keys: [key(2)] });
     fc.assert(
-      fc.property(place, (given) => {
+      fc.property(position, (given) => {
         expect(cursors.decode(cursors.encode(given, scope), scope)).toEqual(given);
         expect(cursors.decode(older.encode(given, scope), scope)).toEqual(given);
       }),
@@ -34,7 +34,7 @@ describe('a cursor of mint requests', () => {
       { ...scope, collection: { ...collection, contractAddress: `0x${'c1'.repeat(20)}` } },
     ];
     fc.assert(
-      fc.property(place, fc.constantFrom(...others), (given, other) => {
+      fc.property(position, fc.constantFrom(...others), (given, other) => {
         expect(cursors.decode(cursors.encode(given, scope), other)).toBeNull();
       }),
     );
@@ -43,7 +43,7 @@ describe('a cursor of mint requests', () => {
   it('is refused with any bit changed, with an unknown key, and as any other text', () => {
     const strangers = createMintCursors({ keys: [key(3)] });
     fc.assert(
-      fc.property(place, fc.nat(), fc.string(), (given, at, text) => {
+      fc.property(position, fc.nat(), fc.string(), (given, at, text) => {
         const bytes = Buffer.from(cursors.encode(given, scope), 'base64url');
         bytes[at % bytes.length]! ^= 1 << (at % 8);
         expect(cursors.decode(bytes.toString('base64url'), scope)).toBeNull();

@@ -6,13 +6,10 @@ import {
   toUuidText,
 } from '@playline/contracts';
 
-/**
- * State of a requested asset, as it is stored and shown. One per reference id and attempt. Its metadata is only on the
- * log of requests and in the table `mint_metadata`.
- */
+/** One attempt of a reference id. Metadata is only on the log and in `mint_metadata`. */
 export interface MintState {
   readonly chain: string;
-  /** `0x` and 40 lower-case hexadecimal digits; so are the signer and the owner. */
+  /** Lower case, as signer and owner. */
   readonly contractAddress: string;
   readonly referenceId: string;
   /** 32 lower-case hexadecimal digits. */
@@ -26,13 +23,13 @@ export interface MintState {
   /** Epoch milliseconds. */
   readonly requestedAt: number;
   readonly traceId: string;
-  /** 0 while only the request is known; grows with each change. */
+  /** 0 while only the request is known. */
   readonly revision: number;
   readonly status: MintStatus;
   readonly stage: string;
   readonly reason: string | null;
   readonly nonce: number | null;
-  /** `0x` and 64 lower-case hexadecimal digits. */
+  /** Lower case. */
   readonly transactionHash: string | null;
   /** UUID. */
   readonly activityId: string | null;
@@ -41,7 +38,6 @@ export interface MintState {
   readonly changedAt: number;
 }
 
-/** State of an asset of which only the request is known. */
 export function toRequestedState(request: Omit<MintRequestRecord, 'metadata'>): MintState {
   return {
     chain: request.chain,
@@ -68,7 +64,6 @@ export function toRequestedState(request: Omit<MintRequestRecord, 'metadata'>): 
   };
 }
 
-/** State from a record of `chain.mint-state.v1`. */
 export function toMintState(record: MintStateRecord): MintState {
   const { revision, status, stage, reason, nonce, error, changedAt } = record;
   const { transactionHash, activityId } = record;
@@ -86,39 +81,37 @@ export function toMintState(record: MintStateRecord): MintState {
   };
 }
 
-/** The fields that decide which of two states counts. */
+/** Decide which of two states counts. */
 export type CurrentState = Pick<MintState, 'attemptId' | 'signer' | 'status' | 'revision' | 'requestedAt'>;
 
-/** A state that may come from an unconfirmed claim, whose request may or may not be on the log. */
+/** May come from an unconfirmed claim. */
 export interface UnconfirmedState extends CurrentState {
   readonly isConfirmed: boolean;
 }
 
 /**
- * Whether a state from the log replaces the current state of a reference id. Follows the minter: the first request of a
- * reference id wins until it has failed, so a later one counts only after a failure. Any state of the minter counts
- * more than a request without one. States of one signer are ordered by the log; between two signers the time of the
- * request decides.
+ * Whether a state from the log replaces the current one. As the minter decides: a later request counts only after a
+ * failure, and a minter's state more than a bare request. Between two signers the time of the request decides.
  */
-export function isTruer(said: CurrentState, standing: UnconfirmedState | null): boolean {
-  if (standing === null) return true;
-  if (said.attemptId === standing.attemptId) return !standing.isConfirmed || said.revision > standing.revision;
-  if (standing.status === 'succeeded') return false;
-  const isLater = said.requestedAt > standing.requestedAt;
-  if (said.revision === 0) return isLater && (!standing.isConfirmed || standing.status === 'failed');
-  if (standing.revision === 0) return isLater || said.status !== 'failed';
-  return isLater || said.signer === standing.signer;
+export function isTruer(update: CurrentState, current: UnconfirmedState | null): boolean {
+  if (current === null) return true;
+  if (update.attemptId === current.attemptId) return !current.isConfirmed || update.revision > current.revision;
+  if (current.status === 'succeeded') return false;
+  const isLater = update.requestedAt > current.requestedAt;
+  if (update.revision === 0) return isLater && (!current.isConfirmed || current.status === 'failed');
+  if (current.revision === 0) return isLater || update.status !== 'failed';
+  return isLater || update.signer === current.signer;
 }
 
-/** The attempt that counts among all attempts of a reference id. Each must be given in at least one revision. */
+/** The attempt that counts. Each must have at least one revision. */
 export function foldAttempts<S extends CurrentState & Pick<MintState, 'changedAt'>>(attempts: readonly S[]): S | null {
-  let standing: S | null = null;
+  let current: S | null = null;
   for (const each of attempts.toSorted((a, b) => a.changedAt - b.changedAt || a.revision - b.revision))
-    if (standing === null || isTruer(each, { ...standing, isConfirmed: true })) standing = each;
-  return standing;
+    if (current === null || isTruer(each, { ...current, isConfirmed: true })) current = each;
+  return current;
 }
 
-/** A request in the form of the interface: one element of `result`. */
+/** An element of `result`. */
 export function toMintRequestJson(state: MintState, chain: { readonly id: string; readonly name: string }) {
   return {
     chain: { id: chain.id, name: chain.name },
@@ -136,5 +129,5 @@ export function toMintRequestJson(state: MintState, chain: { readonly id: string
   };
 }
 
-/** Six fractional digits, as in all times of the chain interface. */
+/** Six fractional digits, as in the chain interface. */
 const toTimeText = (epochMs: number): string => new Date(epochMs).toISOString().replace('Z', '000Z');

@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { describe, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import type { RatePolicy } from './admit.ts';
 import { limitField, policyField } from './admit.ts';
 import { Bucket } from './bucket.ts';
@@ -34,76 +34,72 @@ const steps = fc.array(
   { maxLength: 100 },
 );
 
-describe('a bucket', () => {
-  it('has the same balance as a plain token bucket at each moment, also below zero', () => {
-    fc.assert(
-      fc.property(policies, steps, (policy, run) => {
-        let now = 1000;
-        const bucket = new Bucket(policy, () => now);
-        const model = new Model(policy);
-        for (const { waitMs, units, obeys } of run) {
-          now += waitMs;
-          model.pass(waitMs);
-          const standing = bucket.status();
-          expect(standing.remaining).toBe(model.units);
-          expect(standing.allowed).toBe(model.units >= 1);
-          if (standing.allowed) expect(standing.waitS).toBe(model.secondsUntil(policy.burst * 1000));
-          else expect(standing.waitS).toBe(Math.max(1, model.secondsUntil(1000)));
-          if (obeys && !standing.allowed) continue;
-          bucket.charge(units);
-          model.thousandths -= units * 1000;
-        }
-      }),
-    );
-  });
-
-  it('takes back what it gave, and never more than its burst', () => {
-    const bucket = new Bucket({ name: 'a', perSecond: 1, burst: 5 }, () => 1000);
-    bucket.charge(3);
-    bucket.charge(-1);
-    expect(bucket.status().remaining).toBe(3);
-    bucket.charge(-10);
-    expect(bucket.status().remaining).toBe(5);
-  });
-
-  it('refuses a charge that is not a number, and stays as it was', () => {
-    const bucket = new Bucket({ name: 'a', perSecond: 1, burst: 5 }, () => 1000);
-    for (const units of [Number.NaN, Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY])
-      expect(() => bucket.charge(units)).toThrow(RangeError);
-    expect(bucket.status()).toEqual({ allowed: true, remaining: 5, waitS: 0 });
-  });
+it('a bucket has the same balance as a plain token bucket at each moment, also below zero', () => {
+  fc.assert(
+    fc.property(policies, steps, (policy, run) => {
+      let now = 1000;
+      const bucket = new Bucket(policy, () => now);
+      const model = new Model(policy);
+      for (const { waitMs, units, obeys } of run) {
+        now += waitMs;
+        model.pass(waitMs);
+        const standing = bucket.status();
+        expect(standing.remaining).toBe(model.units);
+        expect(standing.allowed).toBe(model.units >= 1);
+        if (standing.allowed) expect(standing.waitS).toBe(model.secondsUntil(policy.burst * 1000));
+        else expect(standing.waitS).toBe(Math.max(1, model.secondsUntil(1000)));
+        if (obeys && !standing.allowed) continue;
+        bucket.charge(units);
+        model.thousandths -= units * 1000;
+      }
+    }),
+  );
 });
 
-describe('the header fields', () => {
-  const policy = { name: 'messages', perSecond: 5000, burst: 10_000 };
+it('a bucket takes back what it gave, and never more than its burst', () => {
+  const bucket = new Bucket({ name: 'a', perSecond: 1, burst: 5 }, () => 1000);
+  bucket.charge(3);
+  bucket.charge(-1);
+  expect(bucket.status().remaining).toBe(3);
+  bucket.charge(-10);
+  expect(bucket.status().remaining).toBe(5);
+});
 
-  it('name quota and window of the policy, in whole seconds', () => {
-    expect(policyField(policy)).toBe('"messages";q=10000;w=2');
-    expect(policyField({ ...policy, perSecond: 3000 })).toBe('"messages";q=10000;w=4');
-  });
+it('a bucket refuses a charge that is not a number, and stays as it was', () => {
+  const bucket = new Bucket({ name: 'a', perSecond: 1, burst: 5 }, () => 1000);
+  for (const units of [Number.NaN, Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY])
+    expect(() => bucket.charge(units)).toThrow(RangeError);
+  expect(bucket.status()).toEqual({ allowed: true, remaining: 5, waitS: 0 });
+});
 
-  it('say what is left and when all of it is back', () => {
-    const bucket = new Bucket(policy, () => 0);
-    expect(limitField(policy, bucket.status())).toBe('"messages";r=10000;t=0');
-    bucket.charge(6000);
-    expect(limitField(policy, bucket.status())).toBe('"messages";r=4000;t=2');
-  });
+const policy = { name: 'messages', perSecond: 5000, burst: 10_000 };
 
-  it('never show less than 0, and on a refusal say when one unit is there again', () => {
-    const bucket = new Bucket(policy, () => 0);
-    bucket.charge(25_000);
-    expect(limitField(policy, bucket.status())).toBe('"messages";r=0;t=4');
-    expect(bucket.status().waitS).toBe(4);
-  });
+it('the header fields name quota and window of the policy, in whole seconds', () => {
+  expect(policyField(policy)).toBe('"messages";q=10000;w=2');
+  expect(policyField({ ...policy, perSecond: 3000 })).toBe('"messages";q=10000;w=4');
+});
 
-  it('are structured fields: a string with integer parameters', () => {
-    fc.assert(
-      fc.property(policies, fc.nat(100_000), (any, units) => {
-        const bucket = new Bucket(any, () => 0);
-        bucket.charge(units);
-        expect(policyField(any)).toMatch(/^"[a-z-]+";q=[0-9]{1,15};w=[1-9][0-9]{0,14}$/);
-        expect(limitField(any, bucket.status())).toMatch(/^"[a-z-]+";r=[0-9]{1,15};t=[0-9]{1,15}$/);
-      }),
-    );
-  });
+it('the header fields say what is left and when all of it is back', () => {
+  const bucket = new Bucket(policy, () => 0);
+  expect(limitField(policy, bucket.status())).toBe('"messages";r=10000;t=0');
+  bucket.charge(6000);
+  expect(limitField(policy, bucket.status())).toBe('"messages";r=4000;t=2');
+});
+
+it('the header fields never show less than 0, and on a refusal say when one unit is there again', () => {
+  const bucket = new Bucket(policy, () => 0);
+  bucket.charge(25_000);
+  expect(limitField(policy, bucket.status())).toBe('"messages";r=0;t=4');
+  expect(bucket.status().waitS).toBe(4);
+});
+
+it('the header fields are structured fields: a string with integer parameters', () => {
+  fc.assert(
+    fc.property(policies, fc.nat(100_000), (any, units) => {
+      const bucket = new Bucket(any, () => 0);
+      bucket.charge(units);
+      expect(policyField(any)).toMatch(/^"[a-z-]+";q=[0-9]{1,15};w=[1-9][0-9]{0,14}$/);
+      expect(limitField(any, bucket.status())).toMatch(/^"[a-z-]+";r=[0-9]{1,15};t=[0-9]{1,15}$/);
+    }),
+  );
 });

@@ -5,8 +5,8 @@ import { type RatePolicy, type RateStatus, toRateStatus, unitMs } from './admit.
 export type Clock = () => number;
 
 /**
- * A token bucket that is stored as one number: the moment at which it is full again (generic cell rate algorithm). Its
- * balance may fall below zero, because the cost of a request is known only after the request was allowed.
+ * A token bucket, stored as the time when it is full again (generic cell rate algorithm). Its balance may be negative,
+ * because costs are known only after admission.
  */
 export class Bucket {
   readonly policy: RatePolicy;
@@ -23,16 +23,15 @@ export class Bucket {
   }
 
   /**
-   * Takes units out, also below zero. A negative number gives units back.
-   * @throws RangeError when `units` is not a finite number: it would spoil the bucket for ever, here and where it is
-   * shared
+   * Takes units, also below zero; negative units are returned.
+   * @throws RangeError when `units` is not finite, which would break the bucket for good
    */
   charge(units: number): void {
     if (!Number.isFinite(units)) throw new RangeError(`a bucket cannot be charged ${units} units`);
     this.#fullAt = Math.max(this.#fullAt, this.#now()) + units * unitMs(this.policy);
   }
 
-  /** Replaces what was known of the bucket: it will be full after this time. */
+  /** Replaces the backlog. */
   setBacklog(backlogMs: number): void {
     this.#fullAt = this.#now() + backlogMs;
   }
@@ -40,12 +39,12 @@ export class Bucket {
 
 export interface LocalLimiterOptions {
   policy: RatePolicy;
-  /** Most buckets kept in memory. */
+  /** Most buckets in memory. */
   entriesMax?: number;
   now?: Clock;
 }
 
-/** Buckets of one policy that only this process knows. */
+/** Buckets of one policy in this process. */
 export interface LocalLimiter {
   readonly policy: RatePolicy;
   /** Buckets in memory. */
@@ -53,16 +52,10 @@ export interface LocalLimiter {
   bucket(id: string): Bucket;
 }
 
-/**
- * Bounds memory at about 10 MB. An attacker with more addresses than this gains nothing: each address has its own
- * bucket anyway.
- */
+/** 10 MB. */
 const ENTRIES_MAX = 50_000;
 
-/**
- * When there is no room for a new bucket, the one that was unused for longest is dropped. It is most likely full, and a
- * full bucket need not be remembered.
- */
+/** Drops the least recently used bucket when full; it is most likely a full one. */
 export function createLocalLimiter(options: LocalLimiterOptions): LocalLimiter {
   const { policy, entriesMax = ENTRIES_MAX, now = () => performance.now() } = options;
   const buckets = new LRUCache<string, Bucket>({ max: entriesMax });

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { testStores, until } from '@playline/testkit';
 import fc from 'fast-check';
 import { Redis } from 'ioredis';
-import { afterAll, afterEach, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, expect, it } from 'vitest';
 import { openSharedLimiter } from './index.ts';
 import { openRedisBalances, type RedisBalances } from './redis/index.ts';
 import { type OwnRedis, openOwnRedis } from './test/own-redis.ts';
@@ -31,86 +31,82 @@ async function openConnected(address = url): Promise<RedisBalances> {
   return balances;
 }
 
-describe('buckets in Redis', () => {
-  it('keep what was charged to the microsecond, each its own', async () => {
-    const balances = await openConnected();
-    await fc.assert(
-      fc.asyncProperty(fc.array(fc.integer({ min: 1, max: 10 ** 9 }), { minLength: 1, maxLength: 20 }), async (us) => {
-        const tag = randomBytes(6).toString('hex');
-        // Far in the future, so that the time that passes during the test is small against it.
-        const charges = us.map((one, place) => ({ id: `${tag}-${place}`, costMs: 10 ** 7 + one / 1000 }));
-        const first = await balances.charge(charges);
-        const inUs = (ms: number) => Math.round(ms * 1000);
-        expect(first.map(inUs)).toEqual(charges.map(({ costMs }) => inUs(costMs)));
-        const asked = await balances.charge(charges.map(({ id }) => ({ id, costMs: 0 })));
-        // One script runs at one moment, so the same time has passed for all buckets.
-        const passed = first.map((one, place) => inUs(one) - inUs(asked[place] ?? 0));
-        expect(new Set(passed).size).toBe(1);
-      }),
-      { numRuns: 20 },
-    );
-  });
-
-  it('make nobody wait longer because the clock of Redis was set back', async () => {
-    const balances = await openConnected();
-    const redis = new Redis(url);
-    await balances.charge([{ id: 'set-back', costMs: 5_000 }]);
-    // The value that a Redis would have written whose clock was an hour ahead.
-    const [fullAt = '', ...rest] = ((await redis.get(`${namespace}rate:set-back`)) ?? '').split('.');
-    const ahead = [String(BigInt(fullAt) + 3_600_000_000n), ...rest].join('.');
-    await redis.set(`${namespace}rate:set-back`, ahead, 'KEEPTTL');
-    redis.disconnect();
-    const [backlogMs] = await balances.charge([{ id: 'set-back', costMs: 1_000 }]);
-    expect(backlogMs).toBeLessThanOrEqual(6_000);
-    expect(backlogMs).toBeGreaterThan(0);
-  });
-
-  it('are gone once they are full, and are not written by asking', async () => {
-    const balances = await openConnected();
-    const redis = new Redis(url);
-    await balances.charge([{ id: 'brief', costMs: 30 }]);
-    expect(await redis.pttl(`${namespace}rate:brief`)).toBeLessThanOrEqual(30);
-    await until('it is gone', async () => (await redis.exists(`${namespace}rate:brief`)) === 0);
-    expect(await balances.charge([{ id: 'brief', costMs: 0 }])).toEqual([0]);
-    expect(await redis.exists(`${namespace}rate:brief`)).toBe(0);
-    redis.disconnect();
-  });
+it('buckets in Redis keep what was charged to the microsecond, each its own', async () => {
+  const balances = await openConnected();
+  await fc.assert(
+    fc.asyncProperty(fc.array(fc.integer({ min: 1, max: 10 ** 9 }), { minLength: 1, maxLength: 20 }), async (us) => {
+      const tag = randomBytes(6).toString('hex');
+      // Far in the future, so that the time that passes during the test is small against it.
+      const charges = us.map((one, place) => ({ id: `${tag}-${place}`, costMs: 10 ** 7 + one / 1000 }));
+      const first = await balances.charge(charges);
+      const inUs = (ms: number) => Math.round(ms * 1000);
+      expect(first.map(inUs)).toEqual(charges.map(({ costMs }) => inUs(costMs)));
+      const asked = await balances.charge(charges.map(({ id }) => ({ id, costMs: 0 })));
+      // One script runs at one moment, so the same time has passed for all buckets.
+      const passed = first.map((one, place) => inUs(one) - inUs(asked[place] ?? 0));
+      expect(new Set(passed).size).toBe(1);
+    }),
+    { numRuns: 20 },
+  );
 });
 
-describe('a Redis that goes away', () => {
-  const policy = { name: 'messages', perSecond: 1000, burst: 2000 };
+it('buckets in Redis make nobody wait longer because the clock of Redis was set back', async () => {
+  const balances = await openConnected();
+  const redis = new Redis(url);
+  await balances.charge([{ id: 'set-back', costMs: 5_000 }]);
+  // The value that a Redis would have written whose clock was an hour ahead.
+  const [fullAt = '', ...rest] = ((await redis.get(`${namespace}rate:set-back`)) ?? '').split('.');
+  const ahead = [String(BigInt(fullAt) + 3_600_000_000n), ...rest].join('.');
+  await redis.set(`${namespace}rate:set-back`, ahead, 'KEEPTTL');
+  redis.disconnect();
+  const [backlogMs] = await balances.charge([{ id: 'set-back', costMs: 1_000 }]);
+  expect(backlogMs).toBeLessThanOrEqual(6_000);
+  expect(backlogMs).toBeGreaterThan(0);
+});
 
-  it.each(['stopped', 'frozen'] as const)(
-    '(%s) leaves the limit to the process, and has it back within a second of its return',
-    async (how) => {
-      const own: OwnRedis = use(await openOwnRedis());
-      const limiter = use(openSharedLimiter({ balances: await openConnected(own.url) }));
-      const bucket = limiter.bucket('key', policy);
-      await own.disconnect(how);
-      await until('the limit is local', async () => {
-        if ((await bucket.admit()).allowed) bucket.charge(1);
-        return !limiter.shared;
-      });
-      bucket.charge(5000);
-      expect(await bucket.admit()).toMatchObject({ allowed: false, remaining: 0 });
-      await own.reconnect();
-      await until(
-        'the limit is shared',
-        () => {
-          bucket.charge(0.001);
-          return limiter.shared;
-        },
-        1000,
-      );
-    },
-  );
+it('buckets in Redis are gone once they are full, and are not written by asking', async () => {
+  const balances = await openConnected();
+  const redis = new Redis(url);
+  await balances.charge([{ id: 'brief', costMs: 30 }]);
+  expect(await redis.pttl(`${namespace}rate:brief`)).toBeLessThanOrEqual(30);
+  await until('it is gone', async () => (await redis.exists(`${namespace}rate:brief`)) === 0);
+  expect(await balances.charge([{ id: 'brief', costMs: 0 }])).toEqual([0]);
+  expect(await redis.exists(`${namespace}rate:brief`)).toBe(0);
+  redis.disconnect();
+});
 
-  it('is not waited for at the start', async () => {
-    const limiter = use(openSharedLimiter({ balances: use(openRedisBalances({ url: 'redis://127.0.0.1:1' })) }));
+const policy = { name: 'messages', perSecond: 1000, burst: 2000 };
+
+it.each(['stopped', 'frozen'] as const)(
+  'a Redis that goes away (%s) leaves the limit to the process, and has it back within a second of its return',
+  async (how) => {
+    const own: OwnRedis = use(await openOwnRedis());
+    const limiter = use(openSharedLimiter({ balances: await openConnected(own.url) }));
     const bucket = limiter.bucket('key', policy);
-    expect(bucket.admit()).toMatchObject({ allowed: true });
-    bucket.charge(1);
-    await until('the limit is local', () => !limiter.shared);
-    expect(bucket.admit()).toMatchObject({ allowed: true });
-  });
+    await own.disconnect(how);
+    await until('the limit is local', async () => {
+      if ((await bucket.admit()).allowed) bucket.charge(1);
+      return !limiter.shared;
+    });
+    bucket.charge(5000);
+    expect(await bucket.admit()).toMatchObject({ allowed: false, remaining: 0 });
+    await own.reconnect();
+    await until(
+      'the limit is shared',
+      () => {
+        bucket.charge(0.001);
+        return limiter.shared;
+      },
+      1000,
+    );
+  },
+);
+
+it('a Redis that goes away is not waited for at the start', async () => {
+  const limiter = use(openSharedLimiter({ balances: use(openRedisBalances({ url: 'redis://127.0.0.1:1' })) }));
+  const bucket = limiter.bucket('key', policy);
+  expect(bucket.admit()).toMatchObject({ allowed: true });
+  bucket.charge(1);
+  await until('the limit is local', () => !limiter.shared);
+  expect(bucket.admit()).toMatchObject({ allowed: true });
 });

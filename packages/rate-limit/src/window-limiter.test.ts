@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { describe, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { CallWindow, createWindowLimiter } from './window-limiter.ts';
 
 const policy = { name: 'calls', calls: 3, windowS: 10 };
@@ -9,99 +9,95 @@ function openWindow() {
   return { clock, window: new CallWindow(policy, () => clock.ms) };
 }
 
-describe('the window of a caller', () => {
-  it('allows its calls at once, refuses the next, and says when there is room for one', () => {
-    const { clock, window } = openWindow();
-    for (const remaining of [3, 2, 1]) {
-      expect(window.status()).toMatchObject({ allowed: true, remaining });
-      window.charge(1);
-      clock.ms += 1000;
-    }
-    expect(window.status()).toEqual({ allowed: false, remaining: 0, waitS: 7 });
-    clock.ms = 9999;
-    expect(window.status()).toEqual({ allowed: false, remaining: 0, waitS: 1 });
-    clock.ms = 10_000;
-    expect(window.status()).toEqual({ allowed: true, remaining: 1, waitS: 2 });
-  });
-
-  it('says when all calls are allowed again, while some are left', () => {
-    const { clock, window } = openWindow();
-    expect(window.status()).toEqual({ allowed: true, remaining: 3, waitS: 0 });
+it('the window of a caller allows its calls at once, refuses the next, and says when there is room for one', () => {
+  const { clock, window } = openWindow();
+  for (const remaining of [3, 2, 1]) {
+    expect(window.status()).toMatchObject({ allowed: true, remaining });
     window.charge(1);
-    clock.ms = 4000;
-    window.charge(1);
-    expect(window.status()).toEqual({ allowed: true, remaining: 1, waitS: 10 });
-  });
-
-  it('never allows more calls in any window than the policy does, and refuses none that keeps to it', () => {
-    fc.assert(
-      fc.property(fc.array(fc.integer({ min: 0, max: 6000 }), { maxLength: 200 }), (pauses) => {
-        const { clock, window } = openWindow();
-        const taken: number[] = [];
-        for (const pause of pauses) {
-          clock.ms += pause;
-          const inWindow = taken.filter((at) => at > clock.ms - policy.windowS * 1000).length;
-          const { allowed, remaining } = window.status();
-          expect([allowed, remaining]).toEqual([inWindow < policy.calls, policy.calls - inWindow]);
-          if (!allowed) continue;
-          window.charge(1);
-          taken.push(clock.ms);
-        }
-      }),
-    );
-  });
-
-  it('allows a refused caller after exactly the wait that it was told', () => {
-    fc.assert(
-      fc.property(fc.array(fc.integer({ min: 0, max: 3000 }), { minLength: 3, maxLength: 50 }), (pauses) => {
-        const { clock, window } = openWindow();
-        for (const pause of pauses) {
-          clock.ms += pause;
-          const { allowed, waitS } = window.status();
-          if (allowed) {
-            window.charge(1);
-            continue;
-          }
-          clock.ms += (waitS - 1) * 1000;
-          expect(window.status().allowed).toBe(false);
-          clock.ms += 1000;
-          expect(window.status().allowed).toBe(true);
-        }
-      }),
-    );
-  });
+    clock.ms += 1000;
+  }
+  expect(window.status()).toEqual({ allowed: false, remaining: 0, waitS: 7 });
+  clock.ms = 9999;
+  expect(window.status()).toEqual({ allowed: false, remaining: 0, waitS: 1 });
+  clock.ms = 10_000;
+  expect(window.status()).toEqual({ allowed: true, remaining: 1, waitS: 2 });
 });
 
-describe('the windows of a process', () => {
-  it('count each caller for itself', () => {
-    const limiter = createWindowLimiter({ now: () => 0 });
-    limiter.window('a', policy).charge(3);
-    expect(limiter.window('a', policy).status().allowed).toBe(false);
-    expect(limiter.window('b', policy).status().allowed).toBe(true);
-  });
+it('the window of a caller says when all calls are allowed again, while some are left', () => {
+  const { clock, window } = openWindow();
+  expect(window.status()).toEqual({ allowed: true, remaining: 3, waitS: 0 });
+  window.charge(1);
+  clock.ms = 4000;
+  window.charge(1);
+  expect(window.status()).toEqual({ allowed: true, remaining: 1, waitS: 10 });
+});
 
-  it('forget a caller once none of its calls counts, and only then', () => {
-    let ms = 0;
-    const limiter = createWindowLimiter({ now: () => ms });
-    limiter.window('a', policy).charge(3);
-    ms = 5000;
-    limiter.window('b', policy).charge(1);
-    ms = 9999;
-    limiter.window('c', policy).charge(1);
-    expect(limiter.size).toBe(3);
-    ms = 15_000;
-    limiter.window('c', policy);
-    expect(limiter.size).toBe(1);
-  });
+it('the window of a caller never allows more calls in any window than the policy does, and refuses none that keeps to it', () => {
+  fc.assert(
+    fc.property(fc.array(fc.integer({ min: 0, max: 6000 }), { maxLength: 200 }), (pauses) => {
+      const { clock, window } = openWindow();
+      const taken: number[] = [];
+      for (const pause of pauses) {
+        clock.ms += pause;
+        const inWindow = taken.filter((at) => at > clock.ms - policy.windowS * 1000).length;
+        const { allowed, remaining } = window.status();
+        expect([allowed, remaining]).toEqual([inWindow < policy.calls, policy.calls - inWindow]);
+        if (!allowed) continue;
+        window.charge(1);
+        taken.push(clock.ms);
+      }
+    }),
+  );
+});
 
-  it('are no more than allowed, and never drop a caller that keeps asking', () => {
-    const limiter = createWindowLimiter({ entriesMax: 100, now: () => 0 });
-    limiter.window('mine', policy).charge(3);
-    for (let address = 0; address < 10_000; address++) {
-      limiter.window(`address-${address}`, policy).charge(1);
-      limiter.window('mine', policy);
-    }
-    expect(limiter.size).toBe(100);
-    expect(limiter.window('mine', policy).status().allowed).toBe(false);
-  });
+it('the window of a caller allows a refused caller after exactly the wait that it was told', () => {
+  fc.assert(
+    fc.property(fc.array(fc.integer({ min: 0, max: 3000 }), { minLength: 3, maxLength: 50 }), (pauses) => {
+      const { clock, window } = openWindow();
+      for (const pause of pauses) {
+        clock.ms += pause;
+        const { allowed, waitS } = window.status();
+        if (allowed) {
+          window.charge(1);
+          continue;
+        }
+        clock.ms += (waitS - 1) * 1000;
+        expect(window.status().allowed).toBe(false);
+        clock.ms += 1000;
+        expect(window.status().allowed).toBe(true);
+      }
+    }),
+  );
+});
+
+it('the windows of a process count each caller for itself', () => {
+  const limiter = createWindowLimiter({ now: () => 0 });
+  limiter.window('a', policy).charge(3);
+  expect(limiter.window('a', policy).status().allowed).toBe(false);
+  expect(limiter.window('b', policy).status().allowed).toBe(true);
+});
+
+it('the windows of a process forget a caller once none of its calls counts, and only then', () => {
+  let ms = 0;
+  const limiter = createWindowLimiter({ now: () => ms });
+  limiter.window('a', policy).charge(3);
+  ms = 5000;
+  limiter.window('b', policy).charge(1);
+  ms = 9999;
+  limiter.window('c', policy).charge(1);
+  expect(limiter.size).toBe(3);
+  ms = 15_000;
+  limiter.window('c', policy);
+  expect(limiter.size).toBe(1);
+});
+
+it('the windows of a process are no more than allowed, and never drop a caller that keeps asking', () => {
+  const limiter = createWindowLimiter({ entriesMax: 100, now: () => 0 });
+  limiter.window('mine', policy).charge(3);
+  for (let address = 0; address < 10_000; address++) {
+    limiter.window(`address-${address}`, policy).charge(1);
+    limiter.window('mine', policy);
+  }
+  expect(limiter.size).toBe(100);
+  expect(limiter.window('mine', policy).status().allowed).toBe(false);
 });

@@ -4,9 +4,7 @@ import { createWindowLimiter } from '@playline/rate-limit';
 import { describe, expect, it } from 'vitest';
 import { createAdmitCall, type RateLimitKeys } from './admit-call.ts';
 
-const PLANS: RateLimitKeys = {
-  find: async (key) => (key === 'good' ? { keyId: 'id', calls: 5, windowS: 60 } : null),
-};
+const PLANS: RateLimitKeys = { find: async (key) => (key === 'good' ? { keyId: 'id', calls: 5, windowS: 60 } : null) };
 
 function setUp(keys: RateLimitKeys = PLANS) {
   const refused: string[] = [];

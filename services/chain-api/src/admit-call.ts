@@ -8,23 +8,20 @@ import { PublicError } from '@playline/errors';
 import type { ClientAddressOf, Exchange } from '@playline/http';
 import { admitRequest, type OnRefused, type WindowLimiter, type WindowPolicy } from '@playline/rate-limit';
 
-/** The calls that a rate limit key permits. */
 export interface RateLimitPlan {
   readonly keyId: string;
   readonly calls: number;
   readonly windowS: number;
 }
 
-/** Look-up of rate limit keys. */
 export interface RateLimitKeys {
-  /** The plan of a key; null when it is not valid. @throws when the key cannot be checked now */
+  /** null for an invalid key. @throws when the key cannot be checked now */
   find(key: string): Promise<RateLimitPlan | null>;
 }
 
 /**
- * Admits a call under the limit of its key, or of its client address if it has no key.
- * @returns the caller: the key or the address, for further limits
- * @throws PublicError TOO_MANY_REQUESTS_ERROR when that is used up; AUTHENTICATION_ERROR for a key that is not valid
+ * Admits a call under the limit of its key, or else of its client address. @returns the key or the address @throws
+ * PublicError TOO_MANY_REQUESTS_ERROR; AUTHENTICATION_ERROR for an invalid key
  */
 export type AdmitCall = (exchange: Exchange) => Promise<string>;
 
@@ -35,20 +32,19 @@ export interface AdmitCallParts {
   policy: WindowPolicy;
   addressOf: ClientAddressOf;
   onRefused: OnRefused;
-  /** Counts calls under valid keys. */
   usage: Pick<UsageCounter, 'used' | 'refused'>;
 }
 
 const KEY_HEADER = 'x-api-key';
 
-/** A call under an invalid key counts against its address, so guesses are limited too. */
+/** An invalid key counts against its address, so guesses are limited too. */
 export function createAdmitCall({ keys, limiter, policy, addressOf, onRefused, usage }: AdmitCallParts): AdmitCall {
   const admitAddress = (exchange: Exchange) => {
     const caller = `address ${addressOf(exchange.request)}`;
     admitRequest(exchange, limiter.window(caller, policy), onRefused);
     return caller;
   };
-  // A window keeps its first policy, so a key whose plan has changed gets another window.
+  // A window keeps its first policy: a changed plan gets another window.
   const admitPlan = (exchange: Exchange, { keyId, calls, windowS }: RateLimitPlan) => {
     const key = { keyId, environmentId: null };
     const account = limiter.window(`key ${keyId} ${calls} ${windowS}`, { name: policy.name, calls, windowS });
@@ -73,22 +69,19 @@ export function createAdmitCall({ keys, limiter, policy, addressOf, onRefused, u
 }
 
 interface RateLimitKeysParts {
-  /** Of `RATE_LIMIT_KEYS`; closed with the keys. */
+  /** Closed with the keys. */
   view: RecordView<RateLimitKeyRecord> & { close(): Promise<void> };
   /** ACCESS_KEY_PREFIX */
   prefix: string;
 }
 
 interface OpenRateLimitKeys extends RateLimitKeys {
-  /** True when this process knows all present keys. */
+  /** Whether this process knows all current keys. */
   ready(): Promise<boolean>;
   close(): Promise<void>;
 }
 
-/**
- * Opens the rate limit keys of Redis, which gateways keep in sync with the log. All keys are in memory and confirmed
- * twice a second, so that a call with a key needs no query.
- */
+/** Copy of the rate limit keys in Redis, checked twice a second: calls with a key need no query. */
 export function openRateLimitKeys({ view, prefix }: RateLimitKeysParts): OpenRateLimitKeys {
   const { find, refresh, close } = openRateLimitKeyFinder({ view, prefix });
   return {

@@ -30,21 +30,16 @@ import { createRefreshes } from './routes/refresh-metadata/handler.ts';
 import { createTokenRead } from './routes/token/handler.ts';
 import { createTokenLookup, type TokenLookupParts } from './token-lookup.ts';
 
-/** What the chain API works with: settings and ports, no adapters. */
 export interface ChainApiParts {
   config: ChainApiSettings;
   chains: readonly Chain[];
   store: Pick<ChainStore, 'readPage' | 'readToken'>;
-  /** For tokens that have not moved. */
   createNode: TokenLookupParts['createNode'];
   cursors: Cursors;
   horizonOf: HorizonOf;
   rateLimitKeys: AdmitCallParts['keys'];
-  /** Counts the use of rate limit keys. The owner of the counter collects the counts. */
   usage: AdmitCallParts['usage'];
-  /** Verifies secret keys. */
   verifySecret: KeyVerifier;
-  /** Ports of the operations on collections. */
   minting: MintingParts;
   metrics: ChainApiMetrics;
   wallClockMs?: () => number;
@@ -66,7 +61,6 @@ export type ChainApiSettings = Pick<
   | 'CHAIN_NODES'
 > & { PUBLIC_URL: string };
 
-/** Builds the whole chain API except for the listener. */
 export function createChainApiApp({ config, metrics, logger, ...parts }: ChainApiParts): HttpApp {
   const store = timeReads(parts.store, metrics);
   const admit = createAdmitCall({
@@ -105,7 +99,6 @@ export function createChainApiApp({ config, metrics, logger, ...parts }: ChainAp
   });
 }
 
-/** Ports of the operations on collections. */
 export interface MintingParts {
   readonly collections: Collections;
   readonly claims: MintClaims;
@@ -129,7 +122,7 @@ type MintingSettings = Pick<
 const MINUTE_S = 60;
 const HOUR_S = 3600;
 
-/** The six operations that take a secret key: contract, "Mints and metadata". */
+/** The six operations with a secret key: contract, "Mints and metadata". */
 function createMintingRoutes(
   settings: MintingSettings,
   parts: MintingParts,

@@ -2,13 +2,12 @@ import { PublicError } from '@playline/errors';
 import { toPartition } from '@playline/stream';
 import type { ChainSettings } from './config.ts';
 
-/** A chain that is served. */
 export interface Chain extends ChainSettings {
-  /** Partition of its activities: that of its name as a record key. */
+  /** Of its activities. */
   readonly partition: number;
 }
 
-/** @throws PublicError RESOURCE_NOT_FOUND when no chain of this name is served */
+/** @throws PublicError RESOURCE_NOT_FOUND */
 export type RequireChain = (name: string) => Chain;
 
 /** @param partitionCount of the topic of activities */

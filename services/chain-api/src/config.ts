@@ -13,25 +13,21 @@ import {
 } from '@playline/runtime';
 import { z } from 'zod';
 
-/** Calls without a rate limit key: contract, "Callers". */
+/** Contract, "Callers". */
 const CALLS = 1500;
-/** Tokens that a project may mint: contract, "Mint limits". */
+/** Contract, "Mint limits". */
 const MINTS_PER_MINUTE = 200;
 const MINTS_BURST = 2_000;
-/** Metadata refreshes of a project per hour. */
 const REFRESHES_PER_HOUR = 10_000;
 /** An order of a hundred assets must fit. */
 const MINTS_BURST_MIN = 100;
 /** A request for 250 tokens must fit. */
 const REFRESHES_MIN = 250;
-/** CAIP-2: a namespace, and a reference in it. */
+/** CAIP-2. */
 const CHAIN_ID = /^[-a-z0-9]{3,8}:[-_a-zA-Z0-9]{1,32}$/;
 
-/** A chain that is served. */
 export interface ChainSettings {
-  /** Name in paths: 1 to 64 lower-case letters, digits and hyphens. */
   readonly name: string;
-  /** Id in answers: `namespace:reference`. */
   readonly id: string;
 }
 
@@ -40,7 +36,7 @@ const chain = z.strictObject({
   id: z.string().regex(CHAIN_ID, 'expected namespace:reference'),
 });
 
-/** JSON: `[{"name":"demo-chain","id":"eip155:31337"}]` */
+/** `[{"name":"demo-chain","id":"eip155:31337"}]` */
 const chains = () =>
   settings
     .json()
@@ -50,7 +46,7 @@ const chains = () =>
 
 const ENTRY = /^(\d{1,3})=((?:[0-9a-fA-F]{2})+)$/;
 
-/** `id=hexadecimal secret`, comma-separated. The first signs; cursors signed by any of them are accepted. */
+/** `id=hexadecimal secret`, comma-separated. The first signs, all are accepted. */
 const cursorKeys = () =>
   z.string().transform((text, context): readonly [CursorKey, ...CursorKey[]] => {
     const keys = new Map<number, CursorKey>();
@@ -67,7 +63,6 @@ const cursorKeys = () =>
     return [...keys.values()] as [CursorKey, ...CursorKey[]];
   });
 
-/** Settings of the chain API, by the names of their environment variables. */
 export const configSchema = z.object({
   ...processSettings,
   ...listenerSettings,
@@ -81,24 +76,24 @@ export const configSchema = z.object({
   ...redisSettings,
   ...clickhouseSettings,
   CHAINS: chains(),
-  /** Nodes from which tokens are read that have not moved yet. Without nodes of a chain such tokens are 404. */
+  /** For tokens without transfers. */
   CHAIN_NODES: chainNodes().default([]),
   CURSOR_KEYS: cursorKeys(),
-  /** Partitions of `chain.activities.v1`. They determine the partition of a chain, whose watermark is its horizon. */
+  /** Of `chain.activities.v1`. Determines the watermark of each chain. */
   ACTIVITY_PARTITIONS: settings.integer(1, 65_536).default(TOPICS.activities.partitions),
-  /** A page takes tens of milliseconds; up to 10 s, so that a drain has room for a request. */
+  /** At most 10 s, so that a drain can finish a request. */
   READ_DEADLINE_MS: settings.integer(100, 10_000).default(5000),
-  /** Calls of a client address without a rate limit key. */
+  /** Of a client address. */
   RATE_LIMIT_CALLS: settings.integer(1, PLAN_MAX.calls).default(CALLS),
   RATE_LIMIT_WINDOW_S: settings.integer(1, PLAN_MAX.windowS).default(PLAN_WINDOW_S),
-  /** Distinct token ids that a project may request to mint: per minute on average, and at once. */
+  /** Distinct token ids of a project. */
   MINTS_PER_MINUTE: settings.integer(1, 1_000_000).default(MINTS_PER_MINUTE),
   MINTS_BURST: settings.integer(MINTS_BURST_MIN, 10_000_000).default(MINTS_BURST),
-  /** Collections, tokens and stacks whose metadata a project may refresh. */
+  /** Of a project. */
   REFRESHES_PER_HOUR: settings.integer(REFRESHES_MIN, 100_000_000).default(REFRESHES_PER_HOUR),
-  /** Age from which requests are listed. Before that, an earlier request may not be in the tables yet. */
+  /** Younger requests may not be in the tables yet. */
   MINTS_LISTED_AFTER_MS: settings.integer(0, 600_000).default(5000),
-  /** How long brokers may take to store a request. At least 100 ms, which a healthy write never takes. */
+  /** A healthy write takes less than 100 ms. */
   PUBLISH_DEADLINE_MS: settings.integer(100, 20_000).default(2500),
   ACCESS_KEY_PREFIX: deploymentSettings.ACCESS_KEY_PREFIX,
   TRUSTED_PROXIES: settings.trustedProxies(),

@@ -4,48 +4,46 @@ import { type Metrics, watchWrites } from '@playline/runtime';
 import type { Chain } from './chains.ts';
 
 /**
- * Returns the first time of one partition that must not be served yet, in epoch microseconds; null before the first
- * watermark. @param hasCompany whether other pages are being read too, so that a watermark of a moment ago is enough
+ * The first time of a partition that is not served yet, in epoch microseconds; null before the first watermark.
+ * @param isShared other pages are read too, so a watermark may be a moment old
  */
-export type HorizonOf = (partition: number, hasCompany?: boolean) => Promise<number | null>;
+export type HorizonOf = (partition: number, isShared?: boolean) => Promise<number | null>;
 
 export interface HorizonParts {
   watermarks: Pick<Watermarks, 'read'>;
-  /** Called when a page is served under the last known horizon. */
+  /** A page is served under the last known horizon. */
   onFault: (fault: unknown) => void;
 }
 
 export interface Horizons {
   readonly of: HorizonOf;
-  /** The last watermark that was read, in epoch microseconds; null before the first. */
+  /** Epoch microseconds; null before the first. */
   last(partition: number): number | null;
 }
 
-/** A healthy answer takes a millisecond, and a request waits for it. */
+/** A healthy answer takes a millisecond. */
 const READ_MAX_MS = 250;
 /**
- * While several pages are read at the same time, a watermark may be this old. Writers publish a few each second, and
- * asking Redis was one eighth of the cost of a page. A lone reader gets the latest watermark, and so does a reader that
- * reaches the end of the history.
+ * Redis was one eighth of the cost of a page. A single reader, or one at the end of the history, gets the latest
+ * watermark.
  */
 const SHARED_AGE_MAX_MS = 50;
 
 /**
- * Builds the limit of pages. Rows below a watermark are complete for ever, so the last watermark stays valid when none
- * can be read, or a lower one, as from an emptied store. A clock cannot replace it: rows of this moment may still be on
- * their way, and a reader who passed them would never see them. `of` fails only while none has ever been read.
+ * Limits pages. Rows below a watermark are complete forever, so the last one stays valid when none, or a lower one,
+ * can be read. Fails only while none was ever read.
  */
 export function createHorizons({ watermarks, onFault }: HorizonParts): Horizons {
   const known = new Map<number, number>();
   const readShared = createSharedReads(watermarks.read);
-  const learn = async (partition: number, hasCompany: boolean) => {
-    const read = await settleWithin(READ_MAX_MS, readShared(partition, hasCompany));
+  const learn = async (partition: number, isShared: boolean) => {
+    const read = await settleWithin(READ_MAX_MS, readShared(partition, isShared));
     if (read !== null) known.set(partition, Math.max(read, known.get(partition) ?? 0));
   };
   return {
-    of: async (partition, hasCompany = false) => {
+    of: async (partition, isShared = false) => {
       try {
-        await learn(partition, hasCompany);
+        await learn(partition, isShared);
       } catch (fault) {
         if (!known.has(partition)) throw fault;
         onFault(fault);
@@ -57,7 +55,7 @@ export function createHorizons({ watermarks, onFault }: HorizonParts): Horizons 
   };
 }
 
-type ReadShared = (partition: number, hasCompany: boolean) => Promise<number | null>;
+type ReadShared = (partition: number, isShared: boolean) => Promise<number | null>;
 
 interface Reading {
   readonly begunAtMs: number;
@@ -65,9 +63,8 @@ interface Reading {
 }
 
 /**
- * Shares one reading of a watermark among all callers that ask before it begins. Callers that ask during a reading get
- * the next one. So a page covers everything published before its request, or until a moment before while others are
- * read.
+ * Shares a read among all callers that arrive before it begins, so that a page covers everything published before its
+ * request.
  */
 function createSharedReads(read: Watermarks['read']): ReadShared {
   const lastOf = new Map<number, Reading>();
@@ -80,10 +77,9 @@ function createSharedReads(read: Watermarks['read']): ReadShared {
     underWay.set(partition, ended);
     return watermark;
   };
-  return (partition, hasCompany) => {
+  return (partition, isShared) => {
     const last = lastOf.get(partition);
-    if (hasCompany && last !== undefined && performance.now() - last.begunAtMs < SHARED_AGE_MAX_MS)
-      return last.watermark;
+    if (isShared && last !== undefined && performance.now() - last.begunAtMs < SHARED_AGE_MAX_MS) return last.watermark;
     const known = next.get(partition);
     if (known !== undefined) return known;
     const before = underWay.get(partition);
@@ -105,10 +101,7 @@ interface ReadinessParts {
   accepting: () => boolean;
 }
 
-/**
- * Builds the answer to `/readyz`. Horizons count only until they were read once. After that pages are served under the
- * last ones, which taking the service out would end.
- */
+/** Horizons count only until they were read once. */
 export function createReadiness({ store, horizons, chains, accepting }: ReadinessParts): ReadinessChecks {
   let horizonsSeen = false;
   return {
@@ -127,19 +120,15 @@ interface DegradedParts {
   watermarks: Pick<Watermarks, 'ready'>;
   rateLimitKeys: { ready(): Promise<boolean> };
   minting: {
-    /** True when the stores for operations with secret keys answer, and Redis takes writes. */
+    /** Stores for secret keys answer, and Redis takes writes. */
     ready(): Promise<boolean>;
-    /** Of Redis alone. */
+    /** Redis alone. */
     takesWrites(): Promise<boolean>;
   };
   metrics: Metrics;
 }
 
-/**
- * Builds the checks that leave the service ready. Without watermarks the feed stops, but it stays correct. Without rate
- * limit keys, calls with a key that is not in memory get 500, and all others are served. Without brokers nothing is
- * minted, but reads go on.
- */
+/** Checks that leave the service ready. */
 export function createDegraded({ watermarks, rateLimitKeys, minting, metrics }: DegradedParts): ReadinessChecks {
   watchWrites(metrics, minting.takesWrites);
   return { newActivities: watermarks.ready, rateLimitKeys: rateLimitKeys.ready, minting: minting.ready };

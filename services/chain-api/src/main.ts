@@ -60,12 +60,9 @@ await runService(logger, async (use) => {
   const horizons = createHorizons({ watermarks, onFault: metrics.onOldHorizon });
   showHorizons(registry, chains, horizons.last);
   const minting = await openMinting(use);
-  const lost = registry.counter(
-    'playline_chain_api_usage_lost_total',
-    'Calls that the counts of key use do not tell of',
-  );
+  const lost = registry.counter('playline_chain_api_usage_lost_total', 'Calls that key usage does not count');
   const onLost = (calls: number) => lost.inc(calls);
-  // Closed after the listener, so that the calls of a drain are counted too.
+  // Closed after the listener, so that a drain is counted.
   const usage = await use('use of keys', async () =>
     openUsageCount({ store: await openRedisKeyUsage(redis), onLost, logger }),
   );
@@ -89,11 +86,11 @@ await runService(logger, async (use) => {
     cursors: createCursors({ keys: config.CURSOR_KEYS }),
     horizonOf: horizons.of,
   });
-  // Opened last, so closed first: requests in flight are answered while the store is still open.
+  // Closed first: the store is still open for requests in flight.
   server = await use('listener', () => openHttpServer({ app, host: config.HTTP_HOST, port: config.HTTP_PORT }));
 });
 
-/** Opens what only operations with secret keys need. Without it reads go on. */
+/** Without it reads continue. */
 async function openMinting(use: Use) {
   const keyView = await use('keys', () => openRedisRecords(ACCESS_KEYS, redis));
   const collections = await use('collections', () => openRedisRecords(COLLECTIONS, redis));
@@ -109,7 +106,7 @@ async function openMinting(use: Use) {
   const { TOPIC_PREFIX: topicPrefix, ACCESS_KEY_PREFIX: prefix } = config;
   const producer = await use('producer', () => openProducer({ ...kafka, topics: mintTopicNames(topicPrefix), logger }));
   const schemas = createSchemaRegistry({ ...toRegistry(config), onFault: faults.listenerOf('the schema registry') });
-  const places = async () => (await view.progress()).offsets;
+  const offsets = async () => (await view.progress()).offsets;
   return {
     takesWrites: ready,
     ready: async () => (await producer.ready()) && (await ready()),
@@ -122,7 +119,7 @@ async function openMinting(use: Use) {
         reader,
         cursors: createMintCursors({ keys: config.CURSOR_KEYS }),
         topics: createMintTopics({ producer, registry: schemas, topicPrefix }),
-        isLogApplied: createIsLogApplied({ log, readOffsets: places, topicPrefix }),
+        isLogApplied: createIsLogApplied({ log, readOffsets: offsets, topicPrefix }),
       },
     },
   };

@@ -4,19 +4,15 @@ import type { Metrics } from '@playline/runtime';
 import type { Chain } from './chains.ts';
 import type { LookupOutcome } from './token-lookup.ts';
 
-/** What the chain API counts. Labels are few and fixed: no addresses, no ids. */
+/** Labels are few and fixed: no addresses, no ids. */
 export interface ChainApiMetrics {
   readonly onAnswer: ServerContext['onAnswer'];
   onRefused(limit: string): void;
-  /** Counts a page that was read under the last known horizon. */
   onOldHorizon(): void;
-  /** How long the store took. */
   onRead(operation: 'token' | 'activity-history', seconds: number): void;
-  /** Counts a look-up of a token that the store does not know. */
   onLookup(outcome: LookupOutcome): void;
 }
 
-/** From one look-up to the deadline. */
 const READ_BUCKETS_S = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5];
 
 export function createChainApiMetrics(metrics: Metrics): ChainApiMetrics {
@@ -25,7 +21,7 @@ export function createChainApiMetrics(metrics: Metrics): ChainApiMetrics {
     'playline_chain_api_stale_horizon_pages_total',
     'Pages read under the last horizon that was known, because none could be read',
   );
-  const reads = metrics.histogram('playline_chain_api_read_duration_seconds', 'From question to answer of the store', {
+  const reads = metrics.histogram('playline_chain_api_read_duration_seconds', 'Time of a read of the store', {
     bucketsSeconds: READ_BUCKETS_S,
     labelNames: ['operation'],
   });
@@ -43,10 +39,8 @@ export function createChainApiMetrics(metrics: Metrics): ChainApiMetrics {
   };
 }
 
-/** Reads of the store. */
 type Reads = Pick<ChainStore, 'readPage' | 'readToken'>;
 
-/** Wraps a store so that its answers and faults are timed. */
 export function timeReads(store: Reads, { onRead }: Pick<ChainApiMetrics, 'onRead'>): Reads {
   const timed = async <T>(operation: Parameters<typeof onRead>[0], read: () => Promise<T>): Promise<T> => {
     const startedMs = performance.now();
@@ -57,12 +51,12 @@ export function timeReads(store: Reads, { onRead }: Pick<ChainApiMetrics, 'onRea
     }
   };
   return {
-    readPage: (question) => timed('activity-history', () => store.readPage(question)),
+    readPage: (query) => timed('activity-history', () => store.readPage(query)),
     readToken: (chain, address) => timed('token', () => store.readToken(chain, address)),
   };
 }
 
-/** Reports how far each chain is served. The difference to the present time is the lag of the feed. */
+/** The lag of the feed is the difference to the current time. */
 export function showHorizons(
   metrics: Metrics,
   chains: readonly Chain[],

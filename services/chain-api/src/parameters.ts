@@ -2,33 +2,30 @@ import { ADDRESS_EXPECTED, parseAddress } from '@playline/contracts';
 import { PublicError } from '@playline/errors';
 import type { Query } from '@playline/http';
 
-/** The fault of one parameter. */
 export interface ParameterFault {
   readonly field: string;
   readonly message: string;
 }
 
-/** The answer to a request with invalid parameters; `details.errors` lists each. */
+/** `details.errors` lists all faults. */
 export function invalidParameters(errors: readonly ParameterFault[]): PublicError {
   const [first, ...others] = errors;
   const message = first === undefined || others.length > 0 ? 'Several parameters are not valid.' : first.message;
   return new PublicError('VALIDATION_ERROR', { message, details: { errors } });
 }
 
-/** The permitted values of a parameter, and its parser. */
 export interface Kind<T> {
   /** Ends the sentence "page_size must be …". */
   readonly expected: string;
-  /** Returns null for an invalid value. */
+  /** null for an invalid value. */
   readonly parse: (text: string) => T | null;
 }
 
-/** Reads the parameters of one query and collects their faults. */
 export interface Parameters {
   readonly faults: readonly ParameterFault[];
-  /** The value of a parameter; null when it is absent or invalid, and then a fault is added. */
+  /** null when absent or invalid, with a fault. */
   read<T>(name: string, kind: Kind<T>): T | null;
-  /** As `read`, for a parameter with two names. A value under both names is a fault. */
+  /** A value under both names is a fault. */
   readEither<T>(names: readonly [string, string], kind: Kind<T>): T | null;
 }
 
@@ -54,10 +51,10 @@ export function createParameters(query: Query): Parameters {
   };
 }
 
-/** An address of a contract; converted to lower case. */
+/** Lower case. */
 export const ADDRESS: Kind<string> = { expected: ADDRESS_EXPECTED, parse: parseAddress };
 
-/** Contract, "Parameters of a history"; also for the list of mint requests. */
+/** Also of the list of mint requests. */
 export const PAGE_SIZE_MAX = 200;
 export const PAGE_SIZE = 100;
 

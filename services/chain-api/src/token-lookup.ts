@@ -9,24 +9,22 @@ import {
 import type { TokenRecord } from '@playline/contracts';
 import { PublicError } from '@playline/errors';
 
-/** Looks for tokens that no log of the chain has shown yet. */
+/** Tokens without transfers. */
 export interface TokenLookup {
   /**
-   * The token of a contract that answers as an ERC-20; null for any other contract, and for a chain without nodes.
-   * @param caller key or client address, whose share of the look-ups is used
-   * @throws PublicError TOO_MANY_REQUESTS_ERROR while too many addresses are looked up; NodeFault when no node answers
+   * null for a contract that is no ERC-20, and without nodes. @param caller key or client address @throws PublicError
+   * TOO_MANY_REQUESTS_ERROR; NodeFault when no node answers
    */
   find(chain: string, contract: string, caller: string): Promise<TokenRow | null>;
 }
 
 export interface TokenLookupParts {
   readonly chains: readonly Pick<ChainOfSettings, 'name' | 'chainId' | 'urls'>[];
-  /** @param name for faults, which must not show the address */
+  /** @param name must not show the address */
   readonly createNode: (node: { name: string; url: string }) => ChainNode;
-  /** Whether a project has linked the contract. */
+  /** By a project. */
   readonly isLinked: (contract: { chain: string; contractAddress: string }) => boolean;
   readonly onLookup: (outcome: LookupOutcome) => void;
-  /** Epoch milliseconds. */
   readonly wallClockMs: () => number;
 }
 
@@ -40,34 +38,32 @@ interface CachedToken {
 
 /** Contracts rarely change their names. */
 const TOKEN_MS = 600_000;
-/** A contract that is deployed now is found a minute later at most, also when it was requested before. */
+/** A new contract is found after a minute at most. */
 const NONE_MS = 60_000;
 const FAULT_MS = 5_000;
 /** Some 10 MB. */
 const CACHED_MAX = 10_000;
-/** Look-ups of a chain at a time. Anybody can request any address, so linked contracts have some of their own. */
+/** At a time, per chain. Anyone can request any address, so linked contracts have their own. */
 const UNKNOWN_MAX = 8;
 const LINKED_MAX = 4;
-/** Look-ups of contracts that no project has linked, of a chain in one process: each is six calls of a node. */
+/** Each lookup is six calls of a node. */
 const UNKNOWN_PER_SECOND = 10;
-/** One caller's share: so many at once, then one after each of these times, and so many running. */
+/** Of one caller: burst, refill, concurrent. */
 const CALLER_LOOKUPS = 10;
 const CALLER_REGAINS_MS = 5_000;
 const CALLER_RUNNING_MAX = 2;
-/** For callers that have tried nothing for a while. Otherwise a few dozen callers together could use up everything. */
+/** For callers that were idle: a few dozen others could use up everything. */
 const RESERVED_PER_SECOND = 3;
 const NEW_AFTER_MS = 30_000;
 /** Some 2 MB. */
 const CALLERS_MAX = 10_000;
 
-/** What one caller may still look up, and when it last tried to. */
 interface Share {
   left: number;
   atMs: number;
   running: number;
 }
 
-/** Nodes of a chain, and what is being requested from them. */
 class LookupChain {
   private readonly chain: TokenLookupParts['chains'][number];
   private readonly nodes: readonly ChainNode[];
@@ -82,11 +78,7 @@ class LookupChain {
     this.nodes = nodes;
   }
 
-  /**
-   * Reserves a look-up of a contract that no project has linked.
-   * @returns the function that ends the reservation
-   * @throws PublicError TOO_MANY_REQUESTS_ERROR
-   */
+  /** Of an unlinked contract. @returns ends the reservation @throws PublicError TOO_MANY_REQUESTS_ERROR */
   reserve(caller: string, nowMs: number): () => void {
     const isNew = nowMs - (this.shares.get(caller)?.atMs ?? Number.NEGATIVE_INFINITY) >= NEW_AFTER_MS;
     const share = this.shareOf(caller, nowMs);
@@ -106,7 +98,7 @@ class LookupChain {
     };
   }
 
-  /** Reserves a look-up of a linked contract. @throws PublicError TOO_MANY_REQUESTS_ERROR */
+  /** Of a linked contract. @throws PublicError TOO_MANY_REQUESTS_ERROR */
   reserveLinked(): () => void {
     if (this.running.linked >= LINKED_MAX) throw tooMany();
     this.running.linked++;
@@ -117,7 +109,7 @@ class LookupChain {
     const share = this.shares.get(caller) ?? { left: CALLER_LOOKUPS, atMs: nowMs, running: 0 };
     share.left = Math.min(CALLER_LOOKUPS, share.left + Math.max(0, nowMs - share.atMs) / CALLER_REGAINS_MS);
     share.atMs = nowMs;
-    // Those that looked something up last are kept.
+    // Keeps the latest.
     this.shares.delete(caller);
     if (this.shares.size >= CALLERS_MAX) this.shares.delete(this.shares.keys().next().value!);
     this.shares.set(caller, share);
@@ -148,11 +140,11 @@ class LookupChain {
 }
 
 function tooMany(retryAfterS = 1): PublicError {
-  const message = 'Too many contracts that are not known are looked up. Send the request again later.';
+  const message = 'Too many unknown contracts are being looked up. Try again later.';
   return new PublicError('TOO_MANY_REQUESTS_ERROR', { message, retryAfterS });
 }
 
-/** Builds the look-up. What was found, and that nothing was found, is remembered for a while. */
+/** Caches results, also negative ones. */
 export function createTokenLookup(parts: TokenLookupParts): TokenLookup {
   const { isLinked, onLookup, wallClockMs } = parts;
   const known = new Map<string, CachedToken>();
@@ -177,7 +169,7 @@ export function createTokenLookup(parts: TokenLookupParts): TokenLookup {
       throw refusal;
     }
   };
-  const lookUp = async (chain: LookupChain, key: string, contract: string): Promise<TokenRow | null> => {
+  const find = async (chain: LookupChain, key: string, contract: string): Promise<TokenRow | null> => {
     try {
       const record = await chain.describe(contract);
       const token = record && toRow(record, known.get(key)?.token ?? null, wallClockMs());
@@ -203,7 +195,7 @@ export function createTokenLookup(parts: TokenLookupParts): TokenLookup {
       const begun = running.get(key);
       if (begun !== undefined) return begun;
       const end = reserve(chain, name, contract, caller);
-      const lookup = lookUp(chain, key, contract).finally(() => {
+      const lookup = find(chain, key, contract).finally(() => {
         end();
         running.delete(key);
       });
@@ -213,7 +205,7 @@ export function createTokenLookup(parts: TokenLookupParts): TokenLookup {
   };
 }
 
-/** A token that is still the same keeps its time, so that its entity tag stays too. */
+/** An unchanged token keeps its time, and with it its entity tag. */
 function toRow(record: TokenRecord, before: TokenRow | null, nowMs: number): TokenRow {
   const row = toTokenRow(record, { updatedAt: nowMs * 1_000, partition: 0, offset: 0, loggedAtMs: nowMs });
   const isSame =

@@ -11,7 +11,7 @@ import { openRpcServer, RPC_SECRET, type RpcServer } from './test/open-rpc-serve
 import { openRealIndexers, PARTITIONS } from './test/real-indexer.ts';
 
 const DEPTH = 4;
-const PLACE = { updatedAt: 0, partition: 0, offset: 0, loggedAtMs: 0 };
+const LOCATION = { updatedAt: 0, partition: 0, offset: 0, loggedAtMs: 0 };
 let indexers: Awaited<ReturnType<typeof openRealIndexers>>;
 const servers: RpcServer[] = [];
 
@@ -67,9 +67,9 @@ const untilWhole = ({ expected, published }: OpenedChain) =>
   until('all that is final is published', async () => (await published()).length >= expected().length);
 
 /** Half a minute of one test is a silence that the service waits for. The tests of the other group run meanwhile. */
-const [meanwhile, inTurn] = [{ concurrent: true }, { concurrent: false }];
+const [added, inTurn] = [{ concurrent: true }, { concurrent: false }];
 
-describe('an indexer on real brokers', meanwhile, () => {
+describe('an indexer on real brokers', added, () => {
   it(
     'publishes each activity of a chain once, although processes are killed or doubled and the node fails',
     inTurn,
@@ -108,9 +108,9 @@ describe('an indexer on real brokers', meanwhile, () => {
       own.mine(30);
       const child = await indexers.start(own.settings);
       await untilWhole(own);
-      for (const record of await indexers.activities()) toActivityRow(record, PLACE);
+      for (const record of await indexers.activities()) toActivityRow(record, LOCATION);
       const tokens = (await indexers.tokens()).filter(({ chain }) => chain === own.settings.name);
-      expect(tokens.map((record) => toTokenRow(record, PLACE))).toMatchObject([
+      expect(tokens.map((record) => toTokenRow(record, LOCATION))).toMatchObject([
         { symbol: 'GLD', name: 'GLD', decimals: null, verificationStatus: 'unverified' },
         { symbol: 'GLD' },
       ]);
@@ -140,7 +140,7 @@ describe('an indexer on real brokers', meanwhile, () => {
   });
 });
 
-describe('an indexer whose node is silent', meanwhile, () => {
+describe('an indexer whose node is silent', added, () => {
   it('is not ready after 30 s, says why and for how long, and is ready again when the node answers', async () => {
     const own = await openChain('silent-chain');
     own.mine(20);
@@ -209,7 +209,7 @@ describe('the log of a chain', () => {
 
   it('is read past open transactions of other chains, so that no older record is taken for the last one', async () => {
     const stuck = Promise.withResolvers<void>();
-    let [begun, looks, hasAnswered] = [0, 0, false];
+    let [begun, reads, hasAnswered] = [0, 0, false];
     const slow = indexers.openLogs({
       beforeCommit: async () => {
         begun++;
@@ -228,31 +228,31 @@ describe('the log of a chain', () => {
     });
     await until('all of them have begun', () => begun === names.length);
     await own.publish({ ...nothing, progress: progressOf('read-chain', 2) });
-    const reopened = indexers.openLogs({ onBounds: () => looks++ });
-    const asked = reopened.open('read-chain').finally(() => {
+    const reopened = indexers.openLogs({ onBounds: () => reads++ });
+    const requested = reopened.open('read-chain').finally(() => {
       hasAnswered = true;
     });
     // Brokers abort transactions after ten seconds; by then the reader has polled often enough.
-    await until('it looks again and again, or has answered', () => looks > 4 || hasAnswered);
+    await until('it looks again and again, or has answered', () => reads > 4 || hasAnswered);
     expect(hasAnswered, 'it answers while transactions in front of it are open').toBe(false);
     stuck.resolve();
-    expect((await asked).progress?.block).toBe(2);
+    expect((await requested).progress?.block).toBe(2);
     await Promise.all(open);
-    await (await asked).close();
+    await (await requested).close();
     await own.close();
     await Promise.all([slow.close(), logs.close(), reopened.close()]);
   });
 
   it('knows every published token, also behind open transactions of other chains', async () => {
     const stuck = Promise.withResolvers<void>();
-    let [begun, looks, hasAnswered] = [0, 0, false];
+    let [begun, reads, hasAnswered] = [0, 0, false];
     const slow = indexers.openLogs({
       beforeCommit: async () => {
         begun++;
         await stuck.promise;
       },
     });
-    const [logs, others] = [indexers.openLogs(), indexers.openLogs({ onBounds: () => looks++ })];
+    const [logs, others] = [indexers.openLogs(), indexers.openLogs({ onBounds: () => reads++ })];
     const own = await logs.open('token-chain');
     const numbers = Array.from({ length: 200 }, (_, index) => index + 1);
     const keyOf = (chain: string, number: number) => `${chain} 0x${number.toString(16).padStart(40, '0')}`;
@@ -268,14 +268,14 @@ describe('the log of a chain', () => {
     await until('it has begun', () => begun === 1);
     await own.publish({ ...tokensOf('token-chain', 1), progress: progressOf('token-chain', 1) });
     const heir = await others.open('token-chain');
-    looks = 0;
-    const asked = heir.readTokens().finally(() => {
+    reads = 0;
+    const requested = heir.readTokens().finally(() => {
       hasAnswered = true;
     });
-    await until('it looks again and again, or has answered', () => looks > 4 || hasAnswered);
+    await until('it looks again and again, or has answered', () => reads > 4 || hasAnswered);
     expect(hasAnswered, 'it answers while a transaction in front of it is open').toBe(false);
     stuck.resolve();
-    expect([...(await asked)]).toEqual([`0x${'1'.padStart(40, '0')}`]);
+    expect([...(await requested)]).toEqual([`0x${'1'.padStart(40, '0')}`]);
     expect([...(await heir.readTokens())], 'it knows already').toEqual([]);
     await open;
     await Promise.all([log.close(), own.close(), heir.close()]);

@@ -21,8 +21,8 @@ function createWatched({ stillAfterS = 120, names = ['first', 'second'], syncing
   identity.restore(chain.state[0]!.hash);
   const watch = new HeadWatch({ chain: { ...CHAIN, stillAfterS }, identity, nodes, nowMs: () => clock.nowMs });
   /** Moves the clock by five seconds per look; each adds a block unless `isMining` is false. */
-  const pass = async (looks: number, isMining = true) => {
-    for (let look = 0; look < looks; look++) {
+  const pass = async (polls: number, isMining = true) => {
+    for (let poll = 0; poll < polls; poll++) {
       if (isMining) chain.mine([transferDraft(1, [0, 1], chain.state.length)]);
       for (const node of nodes) await watch.poll(node);
       clock.nowMs += 5_000;
@@ -135,8 +135,8 @@ describe('a chain none of whose nodes gets new blocks', () => {
     const { state } = chain;
     chain.reorg(1, []);
     const replaced = chain.state.slice(0, -1);
-    let looks = 0;
-    show('first', () => [state, state.slice(0, -1), replaced][looks++ % 3]!);
+    let polls = 0;
+    show('first', () => [state, state.slice(0, -1), replaced][polls++ % 3]!);
     await pass(13, false);
     expect(watch.stall).toMatchObject({ ms: 70_000 });
   });
@@ -184,7 +184,7 @@ describe('the blocks of a node of another chain', () => {
     Object.assign(nodes[0]!, other.nodes[0], over);
     for (let block = 0; block < 50; block++) other.chain.mine();
     await pass(3);
-    for (let look = 0; look < 24; look++) {
+    for (let poll = 0; poll < 24; poll++) {
       other.chain.mine();
       await pass(1, false);
     }
@@ -226,12 +226,12 @@ it('a node that says when to ask again is not asked before, but within a minute 
   const busy = (retryAfterMs: number | null) => async () => {
     throw new NodeFault('busy', 'asked too often', retryAfterMs);
   };
-  for (const [asked, waits] of [
+  for (const [requested, waits] of [
     [null, 5_000],
     [20_000, 20_000],
     [9_000_000, 60_000],
   ] as const) {
-    Object.assign(first!, { block: busy(asked) });
+    Object.assign(first!, { block: busy(requested) });
     expect(await watch.poll(first!)).toBe(waits);
   }
 });
@@ -241,8 +241,8 @@ describe('a node whose final block stands still while its latest moves', () => {
     const own = createWatched({ names });
     const chain = { ...CHAIN, stillAfterS: 60, finality: 'finalized' as const };
     const watch = new HeadWatch({ chain, identity: own.identity, nodes: own.nodes, nowMs: () => own.clock.nowMs });
-    const look = async (finals: readonly (number | null)[], looks: number) => {
-      for (let n = 0; n < looks; n++) {
+    const poll = async (finals: readonly (number | null)[], polls: number) => {
+      for (let n = 0; n < polls; n++) {
         own.chain.mine([transferDraft(1, [0, 1], own.chain.state.length)]);
         for (const [index, node] of own.nodes.entries()) {
           const number = finals[index]!;
@@ -256,24 +256,24 @@ describe('a node whose final block stands still while its latest moves', () => {
         own.clock.nowMs += 5_000;
       }
     };
-    return { watch, look };
+    return { watch, look: poll };
   };
 
   it('is asked last, also when it has none', async () => {
     for (const stuck of [1, null]) {
-      const { watch, look } = createFinal(['first', 'second']);
-      await look([stuck, 9], 9);
+      const { watch, look: poll } = createFinal(['first', 'second']);
+      await poll([stuck, 9], 9);
       expect(lagging(watch)).toEqual(['first']);
     }
   });
 
   it('is told when no other has a new one for half an hour', async () => {
-    const { watch, look } = createFinal(['first']);
-    await look([7], 359);
+    const { watch, look: poll } = createFinal(['first']);
+    await poll([7], 359);
     expect(watch.stall).toBeNull();
-    await look([7], 1);
+    await poll([7], 1);
     expect(watch.stall).toEqual({ ms: 1_800_000, block: 7 });
-    await look([8], 1);
+    await poll([8], 1);
     expect(watch.stall).toBeNull();
   });
 });

@@ -6,35 +6,33 @@ import type { ChainIdentity } from './steps/chain-identity.ts';
 export interface HeadWatchOptions {
   readonly chain: {
     readonly name: string;
-    /** Seconds without a new block after which the chain is reported; 0: never. */
+    /** Without a new block until the chain is reported; 0: never. */
     readonly stillAfterS: number;
-    /** Final blocks are watched too where nodes tell of them. */
+    /** With 'finalized', final blocks are watched too. */
     readonly finality?: 'finalized' | number;
   };
-  /** Known from the lane; nothing that a node says is used before. */
+  /** Set by the lane; nodes are not used before. */
   readonly identity: Pick<ChainIdentity, 'genesis' | 'check'>;
   readonly nodes: readonly ChainNode[];
   readonly logger?: Logger;
-  /** A monotonic clock, in milliseconds. */
+  /** Monotonic. */
   readonly nowMs?: () => number;
 }
 
-/** What is known of a node without asking it. */
 export interface WatchedHead {
   readonly node: ChainNode;
-  /** Its latest block; null until it has answered. */
+  /** null until it has answered. */
   readonly head: number | null;
-  /** True when it does not have a block that another node had half a minute ago, or is silent for that long. */
+  /** It lacks a block that another node had half a minute ago, or is silent for that long. */
   readonly lags: boolean;
 }
 
-/** How long no node has had a higher block, and the latest block. */
+/** Time without a higher block, and the latest block. */
 export interface Stall {
   readonly ms: number;
   readonly block: number;
 }
 
-/** A block that a node has told of, and when. */
 interface ReportedBlock {
   readonly atMs: number;
   readonly number: number;
@@ -42,41 +40,34 @@ interface ReportedBlock {
 
 interface Watched {
   readonly node: ChainNode;
-  /** Whether it was found to be of the chain since it was last away. */
+  /** Since it was last unavailable. */
   isOfChain: boolean;
-  /** Whether it answered the last time it was asked. */
   isAnswering: boolean;
-  /** Since when it answers nothing; null while it does. */
+  /** null while it answers. */
   silentSinceMs: number | null;
-  /** Its latest blocks, oldest first; of those older than LAG_MS only the last one. */
+  /** Oldest first; of those older than LAG_MS only the last one. */
   readonly heads: ReportedBlock[];
-  /** The same of final blocks; -1 while none is final. */
+  /** -1: none is final. */
   readonly finals: ReportedBlock[];
   isLoggedAsLagging: boolean;
 }
 
-/** Often enough to stop using a node within half a minute; about 17,000 requests a day to each. */
+/** Stops using a node within half a minute, at 17,000 requests a day. */
 const POLL_MS = 5_000;
 const POLL_MAX_MS = 60_000;
-/** The lane finds out in its first step which chain it is. */
+/** The first step of the lane determines the chain. */
 const UNKNOWN_MS = 1_000;
-/**
- * A time and not a number of blocks: chains make a block in 0.2 s or in 12 s. A node behind a load balancer is usually
- * some seconds late; one that lacks what others had half a minute ago has stopped or cannot follow.
- */
+/** A time, because blocks take 0.2 s to 12 s. A node behind a load balancer is usually some seconds late. */
 const LAG_MS = 30_000;
-/** Final blocks come in steps of minutes, and some late ones are no fault. */
+/** Final blocks come in steps of minutes. */
 const FINAL_STALL_MS = 1_800_000;
 
-/**
- * Polls the latest block of every node of a chain, apart from all other requests. A node that has stopped following its
- * chain still answers everything, so no other request would show it.
- */
+/** Polls the latest block of every node: one that no longer follows its chain still answers everything else. */
 export class HeadWatch {
   private readonly options: HeadWatchOptions;
   private readonly watched: readonly Watched[];
   private readonly nowMs: () => number;
-  /** The highest latest block and the highest final block of all nodes. */
+  /** Of all nodes. */
   private readonly highest: { readonly heads: HighestBlock; readonly finals: HighestBlock };
 
   constructor(options: HeadWatchOptions) {
@@ -94,11 +85,11 @@ export class HeadWatch {
     }));
   }
 
-  /** Asks one node. @returns milliseconds until it may be asked again */
+  /** @returns milliseconds until the next poll */
   async poll(node: ChainNode): Promise<number> {
     const each = this.watched.find((found) => found.node === node)!;
     if (this.options.identity.genesis === null) return UNKNOWN_MS;
-    const askedAtMs = this.nowMs();
+    const polledAtMs = this.nowMs();
     try {
       if (!each.isOfChain) await this.options.identity.check(node);
       each.isOfChain = true;
@@ -106,26 +97,26 @@ export class HeadWatch {
       each.silentSinceMs = null;
       return POLL_MS;
     } catch (fault) {
-      this.noteFault(each, fault, askedAtMs);
-      const asked = fault instanceof NodeFault ? fault.retryAfterMs : null;
-      return Math.min(Math.max(asked ?? 0, POLL_MS), POLL_MAX_MS);
+      this.noteFault(each, fault, polledAtMs);
+      const retryAfterMs = fault instanceof NodeFault ? fault.retryAfterMs : null;
+      return Math.min(Math.max(retryAfterMs ?? 0, POLL_MS), POLL_MAX_MS);
     } finally {
       this.logLag(each);
     }
   }
 
-  private noteFault(each: Watched, fault: unknown, askedAtMs: number): void {
+  private noteFault(each: Watched, fault: unknown, polledAtMs: number): void {
     each.isAnswering = false;
     const kind = fault instanceof NodeFault ? fault.kind : 'unreachable';
     if (kind === 'unreachable' || kind === 'late') {
-      each.silentSinceMs ??= askedAtMs;
-      // When it is there again it may be another node.
+      each.silentSinceMs ??= polledAtMs;
+      // It may be another node afterwards.
       each.isOfChain = false;
     } else each.silentSinceMs = null;
     if (kind === 'other-chain') [each.heads.length, each.finals.length] = [0, 0];
   }
 
-  /** Whether others are ahead of this node, or answer while it does not. With a single node that cannot be known. */
+  /** Others are ahead, or answer while it does not. Unknown with a single node. */
   lags(node: ChainNode): boolean {
     const each = this.watched.find((found) => found.node === node);
     if (each === undefined) return false;
@@ -147,7 +138,7 @@ export class HeadWatch {
     );
   }
 
-  /** Null while some node has had a new block recently, while none answers, and for a chain with `stillAfterS` 0. */
+  /** null while blocks arrive, while no node answers, and with `stillAfterS` 0. */
   get stall(): Stall | null {
     const { stillAfterS } = this.options.chain;
     if (stillAfterS === 0) return null;
@@ -159,26 +150,26 @@ export class HeadWatch {
     return { ms, block: Math.max(0, this.highestOf('heads')) };
   }
 
-  /** How long no node has had a higher block; 0 while none answers, since that is reported as silence. */
+  /** 0 while no node answers, which is reported as silence. */
   private get stillMs(): number {
     if (!this.watched.some(({ isAnswering }) => isAnswering)) return 0;
     return this.nowMs() - this.highest.heads.risenAtMs;
   }
 
-  /** The highest block that a node has now, of those that answer; -1: none. */
+  /** Of the nodes that answer; -1: none. */
   private highestOf(kind: 'heads' | 'finals'): number {
     const answering = this.watched.filter(({ isAnswering }) => isAnswering);
     return answering.map((each) => each[kind].at(-1)?.number ?? -1).reduce((most, each) => Math.max(most, each), -1);
   }
 
-  /** How long no node has had a higher final block; 0 where nodes are not asked for it, and while none answers. */
+  /** 0 when not watched, and while no node answers. */
   private get finalStillMs(): number {
-    const isAsked = this.options.chain.finality === 'finalized';
-    if (!isAsked || !this.watched.some(({ isAnswering }) => isAnswering)) return 0;
+    const isWatched = this.options.chain.finality === 'finalized';
+    if (!isWatched || !this.watched.some(({ isAnswering }) => isAnswering)) return 0;
     return this.nowMs() - this.highest.finals.risenAtMs;
   }
 
-  /** Of each node, in the order of the settings. */
+  /** In the order of the settings. */
   get heads(): readonly WatchedHead[] {
     return this.watched.map(({ node, heads }) => {
       return { node, head: heads.at(-1)?.number ?? null, lags: this.lags(node) };
@@ -206,18 +197,17 @@ export class HeadWatch {
     const { chain, logger } = this.options;
     const of = { chain: chain.name, node: each.node.name, head: each.heads.at(-1)?.number };
     if (!lags) logger?.info(of, 'a node has the blocks of the others again');
-    else if (this.isSilent(each)) logger?.warn(of, 'a node has not answered for half a minute: it is asked last');
-    else logger?.warn(of, 'a node is half a minute behind the others: it is asked last');
+    else if (this.isSilent(each)) logger?.warn(of, 'node silent for half a minute: used last');
+    else logger?.warn(of, 'node half a minute behind the others: used last');
   }
 }
 
-/** Of those that are older than the bound the last alone stays. */
-function keep(told: ReportedBlock[], next: ReportedBlock): void {
-  told.push(next);
-  while (told.length > 1 && told[1]!.atMs <= next.atMs - LAG_MS) told.shift();
+function keep(blocks: ReportedBlock[], next: ReportedBlock): void {
+  blocks.push(next);
+  while (blocks.length > 1 && blocks[1]!.atMs <= next.atMs - LAG_MS) blocks.shift();
 }
 
-/** Looks at the nodes of a chain every five seconds, at each by itself, until it is closed. */
+/** Polls each node until closed. */
 export function openHeadWatch(options: HeadWatchOptions): { readonly watch: HeadWatch } & Closable {
   const watch = new HeadWatch(options);
   const stop = new AbortController();
@@ -228,17 +218,14 @@ export function openHeadWatch(options: HeadWatchOptions): { readonly watch: Head
     }
   };
   for (const node of options.nodes) void follow(node);
-  // The result of a request still under way is ignored.
+  // A request in flight is ignored.
   return { watch, close: async () => stop.abort() };
 }
 
-/** A number that no node has reported for so long was a mistake, or the chain has become shorter. */
+/** A number not reported for this long was wrong, or the chain is shorter. */
 const FORGOTTEN_MS = 600_000;
 
-/**
- * The highest block that any node of a chain has reported, and since when. Only a higher number is news: a node that
- * catches up reports other blocks all the time, and nodes behind one address take turns with theirs.
- */
+/** The highest block of all nodes. Only a higher one counts: nodes that catch up report other blocks all the time. */
 class HighestBlock {
   /** -1 before the first report. */
   private number = -1;
@@ -249,14 +236,13 @@ class HighestBlock {
     [this.reportedAtMs, this.roseAtMs] = [nowMs, nowMs];
   }
 
-  /** When it last rose, or when the watch began. */
   get risenAtMs(): number {
     return this.roseAtMs;
   }
 
-  /** @param number the highest block that a node has now */
+  /** @param number highest current block of the nodes */
   report(number: number, nowMs: number): void {
-    // One wrong number must not hide all blocks below it for ever. That it is forgotten is no news.
+    // A wrong number must not hide all blocks below it forever.
     if (number < this.number && nowMs - this.reportedAtMs >= FORGOTTEN_MS) this.number = number;
     if (number < this.number) return;
     if (number > this.number) this.roseAtMs = nowMs;

@@ -2,9 +2,8 @@ import type { ChainNode, LogRecords, NodeFault } from '@playline/chain';
 import type { ActivityRecord } from '@playline/contracts';
 import type { Metrics } from '@playline/runtime';
 
-/** Metrics of one chain. */
 export interface ChainMetrics {
-  /** Takes the end of the chain as a node reports it; `final` is null while nothing is final. */
+  /** `final` is null while nothing is final. */
   setHorizon(horizon: { head: number; headTimestampS: number; final: number | null }): void;
   setIndexed(block: number): void;
   countPublished(activities: readonly ActivityRecord[], tokens: number): void;
@@ -13,7 +12,7 @@ export interface ChainMetrics {
   countReading(reading: LogRecords): void;
   countReorg(depth: number): void;
   setHalted(isHalted: boolean): void;
-  /** No node returns the whole next block, although no less can be requested. */
+  /** No node returns the next block. */
   setTooLarge(isTooLarge: boolean): void;
   countFenced(): void;
 }
@@ -43,16 +42,16 @@ function createCounters(metrics: Metrics) {
     summarised: metrics.counter('playline_chain_indexer_summarised_total', 'Logs over the budget of a block', [
       'chain',
     ]),
-    unread: metrics.counter('playline_chain_indexer_malformed_logs_total', 'Logs that look like ours and are none', [
-      'chain',
-      'reason',
-    ]),
+    unread: metrics.counter(
+      'playline_chain_indexer_malformed_logs_total',
+      'Logs of known events that could not be used',
+      ['chain', 'reason'],
+    ),
     reorgs: metrics.counter('playline_chain_indexer_reorgs_total', 'Reorganisations above the horizon', ['chain']),
     fenced: metrics.counter('playline_chain_indexer_fenced_total', 'Times another indexer took the chain', ['chain']),
   };
 }
 
-/** Creates the function that gives each chain its metrics. */
 export function createIndexerMetrics(metrics: Metrics): (chain: string) => ChainMetrics {
   const [gauges, counters] = [createGauges(metrics), createCounters(metrics)];
   return (chain) => {

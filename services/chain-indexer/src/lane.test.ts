@@ -43,7 +43,7 @@ const faultNames: fc.Arbitrary<NodeFaultName> = fc.oneof(
   { weight: 12, arbitrary: fc.constant('none' as const) },
   { weight: 13, arbitrary: fc.constantFrom(...NODE_FAULTS) },
 );
-const fates: fc.Arbitrary<PublishOutcome> = fc.oneof(
+const outcomes: fc.Arbitrary<PublishOutcome> = fc.oneof(
   { weight: 6, arbitrary: fc.constant('published' as const) },
   { weight: 1, arbitrary: fc.constant('lost' as const) },
   { weight: 1, arbitrary: fc.constant('published, and nobody says so' as const) },
@@ -51,7 +51,7 @@ const fates: fc.Arbitrary<PublishOutcome> = fc.oneof(
 const scenario = fc.record({
   actions: fc.array(action, { minLength: 5, maxLength: 40 }),
   faults: fc.array(faultNames, { minLength: 1, maxLength: 60 }),
-  fates: fc.array(fates, { minLength: 1, maxLength: 20 }),
+  fates: fc.array(outcomes, { minLength: 1, maxLength: 20 }),
   picks: fc.array(fc.nat(1_000), { minLength: 1, maxLength: 20 }),
   nodes: fc.integer({ min: 1, max: 3 }),
   finality: fc.constantFrom('finalized' as const, DEPTH),
@@ -149,10 +149,10 @@ describe('known failures of chains and nodes', () => {
     const logs = new MemoryIndexLogs();
     const own = createTestLane([honestNode(chain)], logs);
     await stepToEnd(own);
-    const [before, standing] = [publishedIds(logs), chain.state];
+    const [before, stopped] = [publishedIds(logs), chain.state];
     chain.replace(DEPTH + 3, []);
     for (let block = 0; block < 2 * DEPTH; block++) chain.mine([transferDraft(1, [0, 2], 900 + block)]);
-    for (let look = 0; look < 5; look++) {
+    for (let poll = 0; poll < 5; poll++) {
       await expect(own.lane.step()).rejects.toThrow('no node answers');
       own.clock.nowMs += 120_000;
     }
@@ -164,7 +164,7 @@ describe('known failures of chains and nodes', () => {
     await expect(other.lane.step()).rejects.toThrow('no node answers');
     expect(publishedIds(logs)).toEqual(before);
 
-    chain.states.push(standing);
+    chain.states.push(stopped);
     for (let block = 0; block < 2 * DEPTH; block++) chain.mine([transferDraft(1, [0, 2], 900 + block)]);
     other.clock.nowMs += 120_000;
     await stepToEnd(other);
@@ -192,7 +192,7 @@ describe('known failures of chains and nodes', () => {
     const holes: readonly NodeFaultName[] = ['leaves out all logs', 'leaves out the last log', 'leaves out a log'];
     const holed = createFaultyNode(chain, { name: 'holed', draw: createTurns(holes), pick: (below) => below >> 1 });
     const own = createTestLane([holed], logs, { chain: { ...CHAIN, rangeBlocks: 30 } });
-    for (let look = 0; look < 6; look++) {
+    for (let poll = 0; poll < 6; poll++) {
       await expect(own.lane.step()).rejects.toThrow('no node answers');
       own.clock.nowMs += 120_000;
     }
@@ -203,19 +203,19 @@ describe('known failures of chains and nodes', () => {
     const chain = createBusyChain(2_000);
     const logs = new MemoryIndexLogs();
     const honest = honestNode(chain);
-    const asked: number[] = [];
+    const requested: number[] = [];
     const node: ChainNode = {
       ...honest,
       logsIn: (from, to) => {
-        asked.push(to - from + 1);
+        requested.push(to - from + 1);
         return honest.logsIn(from, to);
       },
     };
     const strict = { ...node, logsIn: async (from: number, to: number) => refuseAbove(100, node, [from, to]) };
     await stepToEnd(createTestLane([strict], logs, { chain: { ...CHAIN, rangeBlocks: 800 }, recordsMax: 1_000 }));
     expect(publishedIds(logs)).toEqual(idsOf(chain.readFinal()));
-    expect(Math.max(...asked)).toBe(100);
-    expect(asked.length).toBeLessThan(40);
+    expect(Math.max(...requested)).toBe(100);
+    expect(requested.length).toBeLessThan(40);
   });
 
   it('a block that is too large for one node is read from the next one', async () => {
@@ -246,8 +246,8 @@ describe('known failures of chains and nodes', () => {
     const chain = createBusyChain(20);
     await stepToEnd(createTestLane([honestNode(chain)], logs));
     const before = publishedIds(logs);
-    const anew = createBusyChain(60, 'anew');
-    await expect(createTestLane([honestNode(anew)], logs).lane.step()).rejects.toThrow(
+    const again = createBusyChain(60, 'anew');
+    await expect(createTestLane([honestNode(again)], logs).lane.step()).rejects.toThrow(
       'its genesis block is not that of',
     );
     const other = { ...honestNode(chain), chainId: async () => 1 };

@@ -23,34 +23,33 @@ import { type Horizon, HorizonTracker } from './steps/read-horizon.ts';
 export interface LaneOptions {
   readonly chain: IndexedChain;
   readonly nodes: readonly ChainNode[];
-  /** Shared with those that ask the same nodes. */
+  /** Shared with other users of the nodes. */
   readonly identity?: ChainIdentity;
-  /** Whether other nodes are ahead of this one, or answer while it does not. */
+  /** Others are ahead of this node. */
   readonly lags?: (node: ChainNode) => boolean;
   readonly logs: IndexLogs;
   readonly metrics: ChainMetrics;
   readonly logger?: Logger;
-  /** A monotonic clock, in milliseconds. */
+  /** Monotonic. */
   readonly nowMs?: () => number;
-  /** Epoch milliseconds. */
   readonly wallClockMs?: () => number;
-  /** Maximum number of activities in one transaction. */
+  /** Activities of a transaction. */
   readonly recordsMax?: number;
 }
 
-/** What to do next: go on at once, look again after a wait, or stand by while another indexer has the chain. */
-export type LaneStep = 'more' | 'idle' | 'standing by';
+/** 'inactive': another indexer has the chain. */
+export type LaneStep = 'more' | 'idle' | 'inactive';
 
-/** Far behind the horizon it is read only this often. */
+/** How often the horizon is read when it is far ahead. */
 const HORIZON_AGE_MAX_MS = 5_000;
-/** Progress is published this often even when nothing happens, so that others see that the chain is being indexed. */
+/** Shows others that the chain is indexed. */
 const PROGRESS_MS = 20_000;
-/** A single wrong answer may come from a node under repair; nothing is written meanwhile. */
+/** A single wrong answer may come from a node under repair. */
 const FORKS_TO_HALT = 3;
-/** Contracts that are named in the log. `npm run chain -- verify` names all of them. */
+/** Contracts named in the log. `npm run chain -- verify` names all. */
 const UNINDEXED_MAX = 1_000;
 
-/** Indexes one chain, a range of final blocks in each step. Everything that must survive a restart is in the log. */
+/** Indexes one chain, a range of final blocks per step. All lasting state is on the log. */
 export class ChainLane {
   private readonly options: LaneOptions;
   private readonly pool: NodePool;
@@ -60,20 +59,20 @@ export class ChainLane {
   private readonly wallClockMs: () => number;
   private readonly readActivities: ReturnType<typeof createReadActivities>;
   private log: IndexLog | null = null;
-  /** Published, or ahead of the published one by empty blocks. */
+  /** Published, or ahead by empty blocks. */
   private progress: IndexProgressRecord | null = null;
   private publishedAtMs = Number.NEGATIVE_INFINITY;
-  /** When a step last found new final blocks, by the lane's clock. */
+  /** When a step last found final blocks. */
   foundAtMs = Number.NEGATIVE_INFINITY;
   private horizonAtMs = Number.NEGATIVE_INFINITY;
   private final: BlockName | null = null;
   private readonly identity: ChainIdentity;
-  /** How much each node can return says nothing about the others. */
+  /** Nodes have different limits. */
   private readonly sizes: ReadonlyMap<ChainNode, RangeSize>;
   private forks = 0;
   private readonly newTokens: NewTokens;
   private readonly deadLetterLimit = new DeadLetterLimit();
-  /** Contracts that were named in the log. */
+  /** Contracts named in the log. */
   private readonly unindexed = new Set<string>();
 
   constructor(options: LaneOptions) {
@@ -103,23 +102,20 @@ export class ChainLane {
     });
   }
 
-  /** True while nothing is written because nodes have another block in the place of an indexed one. */
+  /** Nodes have another block instead of an indexed one. */
   get isHalted(): boolean {
     return this.forks >= FORKS_TO_HALT;
   }
 
-  /** When something was last published, by the lane's clock; also moves within a step. */
+  /** When something was last published, also within a step. */
   get workedAtMs(): number {
     return this.publishedAtMs;
   }
 
-  /**
-   * Does the next piece of work.
-   * @throws NodesFault when no node can be used; faults of the log, which is then opened again
-   */
+  /** @throws NodesFault when no node can be used; any other fault closes the log */
   async step(): Promise<LaneStep> {
     const { chain, logs, metrics, logger } = this.options;
-    if (await this.takeover.isNeeded(() => logs.readProgress(chain.name))) return 'standing by';
+    if (await this.takeover.isNeeded(() => logs.readProgress(chain.name))) return 'inactive';
     try {
       this.log ??= await this.openLog();
       return await this.pool.use((node) => this.index(node));
@@ -130,13 +126,13 @@ export class ChainLane {
         if (fault.cause?.kind === 'too-much') metrics.setTooLarge(true);
         throw fault;
       }
-      // Only the log can say whether the last batch was published.
+      // Only the log knows whether the last batch was published.
       await this.closeLog();
       if (!(fault instanceof FencedFault)) throw fault;
       metrics.countFenced();
       this.takeover.begin(await logs.readProgress(chain.name));
-      logger?.warn({ chain: chain.name }, 'another process indexes this chain now: standing by');
-      return 'standing by';
+      logger?.warn({ chain: chain.name }, 'fenced: another process indexes this chain');
+      return 'inactive';
     }
   }
 
@@ -150,7 +146,7 @@ export class ChainLane {
     await log?.close().catch(() => {});
   }
 
-  /** Opens the log before reading its progress: in the other order a range could be published twice. */
+  /** Opens the log before reading its progress: a range could otherwise be published twice. */
   private async openLog(): Promise<IndexLog> {
     const log = await this.options.logs.open(this.options.chain.name);
     const { progress } = log;
@@ -189,7 +185,6 @@ export class ChainLane {
     return plan.to < final.number ? 'more' : 'idle';
   }
 
-  /** Far behind the horizon its last known value is good enough. */
   private async readHorizon(node: ChainNode, blocks: number): Promise<Pick<Horizon, 'final'>> {
     const isFar = this.final !== null && this.final.number - (this.progress?.block ?? 0) > 2 * blocks;
     if (isFar && this.nowMs() - this.horizonAtMs < HORIZON_AGE_MAX_MS) return { final: this.final };
@@ -214,17 +209,17 @@ export class ChainLane {
     const described = await this.newTokens.describe(node, tokens, () => this.log!.readTokens());
     this.progress = this.toProgress(reached);
     metrics.setIndexed(reached.nextLog === null ? reached.block : reached.block - 1);
-    // Empty blocks are not worth a transaction; after a restart they are read again.
+    // Empty blocks are not worth a transaction.
     if (activities.length + described.length + notices.length === 0) return this.logProgress();
     this.logNotices(notices);
-    const letters = this.deadLetterLimit.take(notices, this.nowMs());
-    await this.log!.publish({ activities, tokens: described, notices: letters, progress: this.progress });
+    const deadLetters = this.deadLetterLimit.take(notices, this.nowMs());
+    await this.log!.publish({ activities, tokens: described, notices: deadLetters, progress: this.progress });
     this.publishedAtMs = this.nowMs();
     for (const { contractAddress } of described) this.newTokens.forget(toHexText(contractAddress));
     metrics.countPublished(activities, described.length);
   }
 
-  /** Publishes tokens whose description took longer than their activities, or progress. */
+  /** Tokens described late, or progress. */
   private async publishTokens(node: ChainNode): Promise<void> {
     if (this.progress === null) return;
     const tokens = await this.newTokens.describe(node, [], () => this.log!.readTokens());
@@ -251,7 +246,7 @@ export class ChainLane {
     if (this.isHalted)
       this.options.logger?.warn(
         { chain: this.options.chain.name },
-        'a node has the indexed block again: indexing goes on',
+        'a node has the indexed block again: indexing resumes',
       );
     this.forks = 0;
     this.options.metrics.setHalted(false);
@@ -288,7 +283,7 @@ export class ChainLane {
     );
   }
 
-  /** One line for each block, however many logs it is about. */
+  /** One line per block. */
   private logNotices(notices: readonly SummaryNotice[]): void {
     const { name: chain } = this.options.chain;
     for (const [block, own] of Map.groupBy(notices, (notice) => notice.block)) {
@@ -298,7 +293,7 @@ export class ChainLane {
   }
 }
 
-/** Longer than the interval in which a working indexer publishes progress. */
+/** Longer than PROGRESS_MS. */
 const WAIT_MIN_MS = 60_000;
 const WAIT_MAX_MS = 600_000;
 
@@ -306,8 +301,8 @@ const toMark = (progress: IndexProgressRecord | null): string =>
   progress === null ? '' : `${progress.block}/${progress.nextLog}/${progress.changedAt}`;
 
 /**
- * A fenced indexer stands by: while the other one makes progress it waits, longer each time, and takes over when
- * progress stops. If both took the chain back at once, they would do so for ever.
+ * A fenced indexer waits while the other one makes progress, longer each time. Otherwise both would take the chain
+ * from each other.
  */
 class TakeoverWait {
   private readonly nowMs: () => number;
@@ -319,14 +314,14 @@ class TakeoverWait {
     this.nowMs = nowMs;
   }
 
-  /** @param progress of the process that has the chain now */
+  /** @param progress of the other process */
   begin(progress: IndexProgressRecord | null): void {
     this.mark = toMark(progress);
     this.untilMs = this.nowMs() + this.waitMs;
     this.waitMs = Math.min(2 * this.waitMs, WAIT_MAX_MS);
   }
 
-  /** @param readProgress reads what is published now */
+  /** @param readProgress reads the published progress */
   async isNeeded(readProgress: () => Promise<IndexProgressRecord | null>): Promise<boolean> {
     if (this.mark === null) return false;
     if (this.nowMs() < this.untilMs) return true;
@@ -341,17 +336,14 @@ class TakeoverWait {
 }
 
 interface RangePlan extends Omit<BlockRange, 'blocks' | 'hasBlooms'> {
-  /** Logs of the first block before this one are already published. */
+  /** Earlier logs of the first block are published. */
   readonly firstLog: number;
 }
 
 interface PlanOptions {
   readonly progress: IndexProgressRecord | null;
-  /** The last final block. */
   readonly final: BlockName;
-  /** First block to index when nothing is indexed yet. */
   readonly start: number;
-  /** Maximum number of blocks. */
   readonly size: number;
 }
 
@@ -360,10 +352,7 @@ const toName = ({ block, hash }: IndexProgressRecord): BlockName => ({
   hash: `0x${hash.toString('hex')}`,
 });
 
-/**
- * Plans the next range, of final blocks only.
- * @returns null when everything final is indexed
- */
+/** @returns null when everything final is indexed */
 function planRange({ progress, final, start, size }: PlanOptions): RangePlan | null {
   const isPartial = progress !== null && progress.nextLog !== null;
   const from = progress === null ? start : isPartial ? progress.block : progress.block + 1;
@@ -374,38 +363,35 @@ function planRange({ progress, final, start, size }: PlanOptions): RangePlan | n
   return { from, to, after, holds, firstLog: progress?.nextLog ?? 0 };
 }
 
-/** The content of one transaction, before its tokens are described. */
+/** Content of a transaction, before tokens are described. */
 interface ActivityBatch {
   readonly activities: readonly ActivityRecord[];
-  /** Contracts of the ERC-20 tokens among them. */
   readonly tokens: ReadonlySet<string>;
-  /** What is missing in blocks that end in this batch. */
   readonly notices: readonly SummaryNotice[];
-  /** How far the chain is indexed after this batch. */
+  /** After this batch. */
   readonly reached: Pick<IndexProgressRecord, 'block' | 'hash' | 'nextLog'>;
 }
 
 interface BatchRules {
-  /** Reads whole blocks, because the logs of a block share a budget. */
+  /** Whole blocks, because their logs share a budget. */
   readonly readActivities: (read: ReadBlocks) => Iterable<ReadLog>;
-  /** Called for each log that was not published before. */
+  /** For each log not published before. */
   readonly onRead: (read: ReadLog) => void;
-  /** A batch with this many records is full. Those of one log, 10,000 at most, are never divided. */
+  /** The records of a log, at most 10,000, are never divided. */
   readonly recordsMax?: number;
-  /** A batch of about this many bytes is full too. */
   readonly bytesMax?: number;
 }
 
-/** Keeps a transaction at some hundred milliseconds: readers of other chains in the partition wait for it. */
+/** Some hundred milliseconds: readers of other chains in the partition wait. */
 const RECORDS_MAX = 5_000;
-/** Details of a sale may have 64 KiB: 5,000 of them would take longer than brokers allow a transaction to last. */
+/** Details of a sale may have 64 KiB, and brokers abort long transactions. */
 const BYTES_MAX = 4 * 1024 * 1024;
-/** Size of a record without its details. */
+/** Without details. */
 const RECORD_BYTES = 300;
 
 const toHash = (text: string) => Buffer.from(text.slice(2), 'hex');
 
-/** Divides what was read into batches, between logs. A block that is too large for one batch goes on in the next. */
+/** Divides blocks into batches, between logs. */
 export function* makeBatches(
   read: ReadBlocks,
   { from, firstLog }: Pick<RangePlan, 'from' | 'firstLog'>,

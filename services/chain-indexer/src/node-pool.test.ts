@@ -8,8 +8,8 @@ it('the fork of one node is reported even when the next node is away', async () 
   const nodes = ['forked', 'away'].map((name) => createStateNode(name, 2, () => chain.state));
   const pool = new NodePool({ nodes, check: async () => {}, onFault: () => {}, nowMs: () => 0 });
   const fork = new ForkFault({ number: 1, hash: '0x' }, 'its block 1 is another one');
-  const asked = pool.use(async ({ name }) => {
+  const requested = pool.use(async ({ name }) => {
     throw name === 'forked' ? fork : new NodeFault('unreachable', 'it cannot be reached');
   });
-  await expect(asked).rejects.toMatchObject({ cause: fork, message: `no node answers: ${fork.message}` });
+  await expect(requested).rejects.toMatchObject({ cause: fork, message: `no node answers: ${fork.message}` });
 });

@@ -2,14 +2,14 @@ import { type ChainNode, ForkFault, NodeFault } from '@playline/chain';
 import { SmallerRangeFault } from './steps/range-size.ts';
 
 export interface NodePoolOptions {
-  /** The preferred one first. */
+  /** Preferred first. */
   readonly nodes: readonly ChainNode[];
-  /** Called once for each node, before anything else. @throws NodeFault for a node of another chain */
+  /** Once per node, before anything else. @throws NodeFault for a node of another chain */
   readonly check: (node: ChainNode) => Promise<void>;
   readonly onFault: (node: ChainNode, fault: NodeFault) => void;
-  /** Whether other nodes are ahead of this one, so that it is used last. */
+  /** Others are ahead, so it is used last. */
   readonly lags?: (node: ChainNode) => boolean;
-  /** A monotonic clock, in milliseconds. */
+  /** Monotonic. */
   readonly nowMs?: () => number;
 }
 
@@ -22,23 +22,19 @@ interface PooledNode {
 
 const REST_MIN_MS = 250;
 const REST_MAX_MS = 10_000;
-/** Longest rest that a node can ask for. */
+/** By `Retry-After`. */
 const REQUESTED_REST_MAX_MS = 60_000;
 
-/** No node could do the work: each has failed or is resting. */
+/** Every node has failed or is resting. */
 export class NodesFault extends Error {
   override readonly name = 'NodesFault';
-  /** Milliseconds until a node may be used again. */
+  /** Until a node may be used again. */
   readonly waitMs: number;
-  /** Fault of the last node that was tried, or of one whose chain has forked; null when all of them are resting. */
+  /** Of the last node, or a fork; null when all are resting. */
   override readonly cause: NodeFault | null;
 
   constructor(waitMs: number, cause: NodeFault | null) {
-    super(
-      cause === null
-        ? 'every node has failed a moment ago and is asked again soon'
-        : `${startOf(cause)}: ${cause.message}`,
-    );
+    super(cause === null ? 'every node failed recently and is retried soon' : `${startOf(cause)}: ${cause.message}`);
     this.waitMs = waitMs;
     this.cause = cause;
   }
@@ -47,10 +43,7 @@ export class NodesFault extends Error {
 const startOf = ({ kind }: NodeFault) =>
   kind === 'too-much' ? 'no node returns the whole next block' : 'no node answers';
 
-/**
- * Nodes of one chain. A node that fails rests, longer each time, and the others are used. A node that answers but lags
- * behind the others is used after them.
- */
+/** Nodes of one chain. A node that fails rests, longer each time; one that lags is used last. */
 export class NodePool {
   private readonly options: NodePoolOptions;
   private readonly pooled: readonly PooledNode[];
@@ -62,15 +55,12 @@ export class NodePool {
     this.pooled = options.nodes.map((node) => ({ node, isChecked: false, faults: 0, restsUntilMs: 0 }));
   }
 
-  /** Checks each node again, because the chain identity that is required has changed. */
+  /** The required chain identity has changed. */
   recheck(): void {
     for (const each of this.pooled) each.isChecked = false;
   }
 
-  /**
-   * Does a piece of work with one node. If that node fails, the next one does all of it again.
-   * @throws NodesFault when no node could do it; SmallerRangeFault of a node that can do it with less
-   */
+  /** If a node fails, the next one does all of the work. @throws NodesFault when none can; SmallerRangeFault */
   async use<T>(work: (node: ChainNode) => Promise<T>): Promise<T> {
     let last: NodeFault | null = null;
     for (const each of this.inTurn()) {
@@ -86,7 +76,7 @@ export class NodePool {
         if (!(fault instanceof NodeFault)) throw fault;
         this.options.onFault(each.node, fault);
         this.rest(each, fault);
-        // A fork matters more than the absence of another node.
+        // A fork matters more than an unavailable node.
         if (!(last instanceof ForkFault)) last = fault;
       }
     }
@@ -97,7 +87,6 @@ export class NodePool {
     throw new NodesFault(Math.max(wait, 0), last);
   }
 
-  /** When all nodes lag they keep their order. */
   private inTurn(): readonly PooledNode[] {
     const { lags = () => false } = this.options;
     const late = new Set(this.pooled.filter(({ node }) => lags(node)));

@@ -9,7 +9,7 @@ import { ChainIdentity } from './steps/chain-identity.ts';
 
 export interface PipelineOptions {
   readonly chains: readonly IndexedChain[];
-  /** @param name for logs and metrics, which must not show the address */
+  /** @param name must not show the address */
   readonly createNode: (node: { name: string; url: string }) => ChainNode;
   readonly logs: IndexLogs;
   readonly metrics: Metrics;
@@ -18,10 +18,8 @@ export interface PipelineOptions {
 }
 
 /**
- * Each chain has its own lane, which indexes a range of final blocks in each step:
- * open the log (fences any other indexer of the chain) -> read its progress
- * -> read the horizon of a node -> plan a range up to it -> read and check blocks and logs
- * -> turn logs into activities, in batches -> describe new tokens -> publish activities, tokens and progress at once
+ * Each chain has a lane. Its steps: open the log, read progress and horizon, read and check a range, turn logs into
+ * activities, describe new tokens, publish everything in one transaction.
  */
 export async function startLanes(options: PipelineOptions): Promise<readonly RunningLane[]> {
   const { chains, createNode, logs, logger, use } = options;
@@ -46,7 +44,7 @@ export async function startLanes(options: PipelineOptions): Promise<readonly Run
 function watchSilence(metrics: Metrics, lanes: readonly RunningLane[]): void {
   metrics.collectedGauge(
     'playline_chain_indexer_silent_seconds',
-    'Since nodes or brokers have last let a chain be looked at',
+    'Since nodes or brokers last allowed a step of the chain',
     {
       labelNames: ['chain'],
       collect: (gauge) => {

@@ -4,50 +4,47 @@ import type { HeadWatch } from './head-watch.ts';
 import type { ChainLane, LaneStep } from './lane.ts';
 import { NodesFault } from './node-pool.ts';
 
-/** A running lane. */
 export interface RunningLane extends Closable {
   readonly chain: string;
-  /** False while halted, and when nodes or brokers have kept it from working for a while. */
+  /** False while halted, or kept from working for a while. */
   readonly working: boolean;
   /** False while another indexer has the chain. */
   readonly active: boolean;
-  /** False while no node has had a new block for longer than `stillAfterS`: the lane works, but has nothing to do. */
+  /** False while the chain is stalled: the lane works, but has nothing to do. */
   readonly moving: boolean;
-  /** Why it does not work, or has nothing to do; null otherwise. */
+  /** Why it does not work or has nothing to do. */
   readonly reason: string | null;
-  /** For how long nodes or brokers have kept a due step from working, in milliseconds. */
+  /** Since a step was due that nodes or brokers prevent. */
   readonly silentMs: number;
 }
 
 export interface RunLaneOptions {
   readonly chain: string;
   readonly lane: Pick<ChainLane, 'step' | 'close' | 'isHalted' | 'workedAtMs' | 'foundAtMs'>;
-  /** The watch over the latest blocks of its nodes. */
   readonly watch?: Pick<HeadWatch, 'stall'>;
   readonly pollMs: number;
   readonly logger?: Logger;
-  /** A monotonic clock, in milliseconds. */
+  /** Monotonic. */
   readonly nowMs?: () => number;
 }
 
-/** Nodes may restart, or brokers be away, for this long without an alarm. */
+/** Without an alarm. */
 const SILENT_MAX_MS = 30_000;
-/** Consecutive faults before a log line: fewer are normal. */
+/** Fewer are normal. */
 const FAULTS_TO_LOG = 3;
 const LOG_EVERY_MS = 60_000;
 const WAIT_MIN_MS = 100;
 const WAIT_MAX_MS = 30_000;
 const INACTIVE_POLL_MS = 1_000;
-/** A chain without a new final block for this long is asked less often; the next one is indexed up to four seconds later. */
+/** Without a new final block the chain is polled less often. */
 const QUIET_AFTER_MS = 30_000;
 const QUIET_POLL_MAX_MS = 4_000;
 const QUIET_POLLS = 4;
 
-/** Tracks how the steps of a lane have gone. */
 class LaneCourse {
   private readonly options: Pick<RunLaneOptions, 'chain' | 'lane' | 'pollMs' | 'logger'>;
   private readonly nowMs: () => number;
-  /** When the next step was due after the last one that worked. */
+  /** After the last one that worked. */
   private dueAtMs: number;
   private loggedAtMs = Number.NEGATIVE_INFINITY;
   private faults = 0;
@@ -63,15 +60,15 @@ class LaneCourse {
   }
 
   get silentMs(): number {
-    // One step may publish a block of a million logs, in many pieces.
+    // One step may publish a large block in many pieces.
     return Math.max(0, this.nowMs() - Math.max(this.dueAtMs, this.options.lane.workedAtMs));
   }
 
-  /** @returns milliseconds to wait before the next step */
+  /** @returns milliseconds until the next step */
   done(step: LaneStep): number {
     const wait = step === 'more' ? 0 : step === 'idle' ? this.pollMs : INACTIVE_POLL_MS;
     [this.dueAtMs, this.faults, this.reason] = [this.nowMs() + wait, 0, null];
-    this.active = step !== 'standing by';
+    this.active = step !== 'inactive';
     return wait;
   }
 
@@ -84,7 +81,7 @@ class LaneCourse {
   /** @returns as `done` */
   failed(fault: unknown): number {
     const isRest = fault instanceof NodesFault && fault.cause === null;
-    // "All nodes are resting" says nothing about the cause, so the earlier reason is kept.
+    // "All nodes are resting" names no cause.
     if (!isRest) this.reason = fault instanceof Error ? fault.message : String(fault);
     this.logFault();
     const wait = Math.min(WAIT_MIN_MS * 2 ** Math.min(this.faults++, 20), WAIT_MAX_MS);
@@ -105,7 +102,7 @@ function toStallReason(still: HeadWatch['stall']): string | null {
   return `no node has had a new block for ${Math.floor(still.ms / 1000)} s: ${still.block} is the latest`;
 }
 
-/** Runs steps until it is closed; after faults it waits ever longer. */
+/** Runs steps until closed; backs off after faults. */
 export function openLane(options: RunLaneOptions): RunningLane {
   const { chain, lane, watch, nowMs = () => performance.now() } = options;
   const stop = new AbortController();
@@ -134,7 +131,7 @@ export function openLane(options: RunLaneOptions): RunningLane {
     },
     get reason() {
       if (lane.isHalted) return `the chain was reorganised below its last final block: ${course.reason}`;
-      if (!course.active) return 'another process indexes this chain: standing by';
+      if (!course.active) return 'another process indexes this chain';
       const isSilent = course.silentMs >= SILENT_MAX_MS;
       if (isSilent) return course.reason ?? 'no answer from nodes or brokers for 30 s';
       return course.reason ?? toStallReason(watch?.stall ?? null);

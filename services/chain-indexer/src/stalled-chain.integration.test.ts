@@ -26,11 +26,11 @@ it('an indexer whose only node gets no new blocks says so, stays ready, and reco
     const answer = await fetch(`${child.admin}/readyz`);
     return { status: answer.status, ...((await answer.json()) as { degraded?: string[]; reasons?: object }) };
   };
-  const told = await until('it is told', async () => {
+  const reported = await until('it is told', async () => {
     const found = await readyz();
     return found.degraded === undefined ? null : found;
   });
-  expect(told).toMatchObject({
+  expect(reported).toMatchObject({
     status: 200,
     degraded: ['still-chain'],
     reasons: { 'still-chain': expect.stringMatching(/^no node has had a new block for \d+ s: 10 is the latest$/) },

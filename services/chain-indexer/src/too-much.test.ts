@@ -19,15 +19,15 @@ const unreachable = () => Promise.reject(new NodeFault('unreachable', 'its answe
 /** A node that answers about up to `able` blocks at once, and never about more. */
 function createSlowNode(chain: MemoryChain, able: number, fail: () => Promise<never> = late) {
   const honest = honestNode(chain);
-  const asked: number[] = [];
+  const requested: number[] = [];
   const node: ChainNode = {
     ...honest,
     logsIn: (from, to) => {
-      asked.push(to - from + 1);
+      requested.push(to - from + 1);
       return to - from + 1 > able ? fail() : honest.logsIn(from, to);
     },
   };
-  return { node, asked };
+  return { node, asked: requested };
 }
 
 describe('a node that never returns a whole range', () => {
@@ -37,11 +37,11 @@ describe('a node that never returns a whole range', () => {
   ])('but %s is asked for less until it answers, and the chain is indexed to its end', async (_how, fail) => {
     const chain = createBusyChain(2_000);
     const logs = new MemoryIndexLogs();
-    const { node, asked } = createSlowNode(chain, 100, fail);
+    const { node, asked: requested } = createSlowNode(chain, 100, fail);
     await stepToEnd(createTestLane([node], logs, { chain: { ...CHAIN, rangeBlocks: 800 }, recordsMax: 1_000 }));
     expect(logs.activities).toHaveLength(chain.finalLogs().length);
     // Two late answers before the first halving, one before each of the others; after ten minutes it is tried again.
-    const tooMany = asked.filter((blocks) => blocks > 100);
+    const tooMany = requested.filter((blocks) => blocks > 100);
     expect(tooMany.slice(0, 4)).toEqual([800, 800, 400, 200]);
     expect(tooMany.slice(4).every((blocks) => blocks <= 125)).toBe(true);
   });
@@ -49,18 +49,18 @@ describe('a node that never returns a whole range', () => {
   it('is not taken for one that wants less when it answers nothing at all', async () => {
     const chain = createBusyChain(100);
     const logs = new MemoryIndexLogs();
-    const { node, asked } = createSlowNode(chain, 100);
+    const { node, asked: requested } = createSlowNode(chain, 100);
     const own = createTestLane([node], logs, { chain: { ...CHAIN, rangeBlocks: 50 } });
     await own.lane.step();
     const silent = { ...node, block: late, blocks: late };
     Object.assign(node, silent);
-    for (let look = 0; look < 10; look++) {
+    for (let poll = 0; poll < 10; poll++) {
       await expect(own.lane.step()).rejects.toThrow('no node answers: it does not answer in time');
       own.clock.nowMs += 120_000;
     }
     Object.assign(node, honestNode(chain));
     await stepToEnd(own);
-    expect(asked.every((blocks) => blocks >= 46)).toBe(true);
+    expect(requested.every((blocks) => blocks >= 46)).toBe(true);
   });
 });
 
@@ -69,7 +69,7 @@ describe('what a node cannot return', () => {
   const settings = { chain: { ...CHAIN, rangeBlocks: 800 }, recordsMax: 1_000 };
 
   it('says nothing about a range when the node does not answer a small question either', async () => {
-    const { node, asked } = createSlowNode(chain, 0, unreachable);
+    const { node, asked: requested } = createSlowNode(chain, 0, unreachable);
     const { chainId } = node;
     let isKnown = false;
     const check = () => {
@@ -78,11 +78,11 @@ describe('what a node cannot return', () => {
       return chainId();
     };
     const own = createTestLane([Object.assign(node, { chainId: check })], new MemoryIndexLogs(), settings);
-    for (let look = 0; look < 10; look++) {
+    for (let poll = 0; poll < 10; poll++) {
       await expect(own.lane.step()).rejects.toThrow('no node answers: its answer is cut short');
       own.clock.nowMs += 120_000;
     }
-    expect(asked).toEqual(Array(10).fill(800));
+    expect(requested).toEqual(Array(10).fill(800));
   });
 
   it('is counted for each node: one late answer of each of two nodes halves nothing', async () => {
@@ -100,11 +100,11 @@ describe('what a node cannot return', () => {
   it('does not make the ranges of other nodes smaller', async () => {
     const refuse = () => Promise.reject(new NodeFault('too-much', 'fewer at once'));
     const refusing = { ...honestNode(chain), logsIn: refuse, logsOf: refuse, logsByReceipts: refuse };
-    const { node, asked } = createSlowNode(chain, 800);
+    const { node, asked: requested } = createSlowNode(chain, 800);
     const logs = new MemoryIndexLogs();
     await stepToEnd(createTestLane([refusing, node], logs, settings));
     // The first block has no logs, so the other node returns that one.
-    expect(asked).toEqual([800, 800, 396]);
+    expect(requested).toEqual([800, 800, 396]);
     expect(logs.activities).toHaveLength(chain.finalLogs().length);
   });
 });
@@ -113,39 +113,39 @@ describe('a block whose logs every node refuses', () => {
   const RECEIPTS = ['eth_getBlockReceipts', 'eth_getTransactionReceipt'];
 
   /** A node over HTTP that refuses the list of logs of any block with many. */
-  async function openStingy(refused: (question: RpcRequest, chain: MemoryChain) => boolean) {
+  async function openStingy(refused: (request: RpcRequest, chain: MemoryChain) => boolean) {
     const chain = createBusyChain(6);
     chain.mine(Array.from({ length: 300 }, (_, value) => transferDraft(1, [0, 1], value)));
     for (let block = 0; block < 2 * DEPTH; block++) chain.mine([transferDraft(1, [0, 1], block)]);
     const server = await openRpcServer(chain);
     onTestFinished(() => server.close());
-    server.refuses = (question) => refused(question, chain);
+    server.refuses = (request) => refused(request, chain);
     const logs = new MemoryIndexLogs();
     const node = createRpcNode({ name: 'stingy', url: server.url });
     return { chain, server, logs, own: createTestLane([node], logs, { recordsMax: 100 }) };
   }
   const large = 7;
-  const asksForLarge = ({ method, params: [filter] }: RpcRequest, chain: MemoryChain) =>
+  const isLarge = ({ method, params: [filter] }: RpcRequest, chain: MemoryChain) =>
     method === 'eth_getLogs' && (filter as { blockHash?: string }).blockHash === chain.state[large]!.hash;
-  const asksForMany = ({ method, params: [filter] }: RpcRequest) =>
+  const isMany = ({ method, params: [filter] }: RpcRequest) =>
     method === 'eth_getLogs' && (filter as { blockHash?: string }).blockHash === undefined;
 
   it.each([
     ['the receipts of the block', [] as string[], 'eth_getBlockReceipts'],
     ['the receipts of its transactions', ['eth_getBlockReceipts'], 'eth_getTransactionReceipt'],
-  ])('is published completely from %s', async (_what, refused, asked) => {
+  ])('is published completely from %s', async (_what, refused, requested) => {
     const { chain, server, logs, own } = await openStingy(
-      (question, of) => asksForLarge(question, of) || asksForMany(question) || refused.includes(question.method),
+      (request, of) => isLarge(request, of) || isMany(request) || refused.includes(request.method),
     );
     await stepToEnd(own);
     expect(logs.activities).toHaveLength(chain.finalLogs().length);
     expect(new Set(logs.activities.map(({ id }) => id.toString('hex'))).size).toBe(chain.finalLogs().length);
-    expect([...server.requests.keys()]).toContain(asked);
+    expect([...server.requests.keys()]).toContain(requested);
   });
 
   it('is reported, and nothing behind it is published, when the receipts are refused too', async () => {
     const { chain, logs, own } = await openStingy(
-      (question, of) => asksForLarge(question, of) || asksForMany(question) || RECEIPTS.includes(question.method),
+      (request, of) => isLarge(request, of) || isMany(request) || RECEIPTS.includes(request.method),
     );
     await expect(stepToEnd(own, 50)).rejects.toThrow('not at the end');
     expect(await own.metrics.text()).toMatch(/playline_chain_indexer_too_large\{.*\} 1/);

@@ -25,22 +25,19 @@ import type { PublishRejections } from './rejections.ts';
 import { createMessagesRoute } from './routes/messages/handler.ts';
 import type { SchemaIds } from './schema-ids.ts';
 
-/** What the gateway works with: settings and ports, no adapters. */
+/** Settings and ports of the gateway. */
 export interface GatewayParts {
   config: GatewaySettings;
   producer: Pick<Producer, 'send' | 'sendForOffset'>;
   publishRejections: PublishRejections;
-  /** What consent and erasure work with. */
   audience: AudiencePorts;
-  /** Verifies publishable keys. */
   verifyPublishable: KeyVerifier;
-  /** Counts messages on all gateways together. */
+  /** Counts messages on all gateways. */
   limiter: RateLimitParts['limiter'];
   ratesOf: RateLimitParts['ratesOf'];
   keyer: Utf8IdentityKeyer;
   schemaIds: () => SchemaIds | null;
   clock: Pick<ClockWatch, 'guard'>;
-  /** Counts the use of keys. The owner of the counter collects the counts. */
   usage: Pick<UsageCounter, 'used' | 'refused'>;
   metrics: Metrics;
   logger: Logger;
@@ -59,7 +56,7 @@ export type GatewaySettings = Pick<
 > &
   RateLimitSettings & { PUBLIC_URL: string };
 
-/** Builds the whole gateway except for the listener. */
+/** Creates the gateway without its listener. */
 export function createGatewayApp({ config, logger, ...parts }: GatewayParts): HttpApp {
   const metrics = createGatewayMetrics(parts.metrics);
   const publishableKeyHeader = `${config.HTTP_HEADER_PREFIX}-publishable-key`;
@@ -70,7 +67,7 @@ export function createGatewayApp({ config, logger, ...parts }: GatewayParts): Ht
     (key, { traceId }) => parts.usage.refused(key, { reason: ORIGIN_NOT_ALLOWED, traceId }),
   );
   const bytesInFlight = createBytesInFlight(config.BYTES_IN_FLIGHT_MAX);
-  // Read only when metrics are scraped, because the value changes four times in every request.
+  // Read only when metrics are scraped, because the value changes four times per request.
   parts.metrics.collectedGauge(
     'playline_gateway_in_flight_bytes',
     'Bytes received and not yet acknowledged by the brokers',
@@ -97,7 +94,7 @@ export function createGatewayApp({ config, logger, ...parts }: GatewayParts): Ht
     metrics,
     usage: parts.usage,
   });
-  const onFault = (error: unknown, words: string) => logger.warn({ error }, words);
+  const onFault = (error: unknown, message: string) => logger.warn({ error }, message);
   const shared = { config, ...parts, authorise, limits, bytesInFlight, metrics, onFault };
   const audience = createAudienceRoutes({ ...shared, count: createOperationCount(parts.usage) });
   const docs = createDocsRoutes({ publicUrl: config.PUBLIC_URL, headerPrefix: config.HTTP_HEADER_PREFIX });
@@ -110,7 +107,6 @@ export function createGatewayApp({ config, logger, ...parts }: GatewayParts): Ht
   });
 }
 
-/** Every document of the gateway, one route each: public, without a key, readable from any origin. */
 export function createDocsRoutes(settings: DocsSettings, clocks: Partial<DocsClocks> = {}): Route[] {
   return createRoutes((nowMs) => createGatewayDocs({ ...settings, nowMs }), clocks);
 }

@@ -6,7 +6,7 @@ import { openRedisPeople } from '@playline/people/redis';
 import { readTopic } from '@playline/stream/kafka';
 import { openWire, testStores, until } from '@playline/testkit';
 import { Redis } from 'ioredis';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, expect, it } from 'vitest';
 import { erase, getConsent, putConsent, wanted } from './test/audience-calls.ts';
 import { type GatewayProcess, openProcess, openRealStores, type RealStores } from './test/open-process.ts';
 
@@ -65,92 +65,84 @@ async function latestInLog(): Promise<Map<string, string>> {
   return new Map([...latest].map(([name, { status }]) => [name, status]));
 }
 
-describe('consent on two gateways', () => {
-  it('can be read on both gateways as soon as either has answered 204', async () => {
-    for (const [turn, status] of ['full', 'none', 'anonymous', 'full'].entries()) {
-      const gateway = gateways[turn % 2]!;
-      expect((await putConsent(callerOf(gateway), wanted({ anonymousId: 'seen', status }))).status).toBe(204);
-      for (const other of gateways) expect(await statusAt(other, 'seen')).toBe(status);
-    }
-  });
-
-  it('is the last change in the log when changes of one identity race on both gateways', async () => {
-    const ids = Array.from({ length: 40 }, (_, at) => `racing-${at}`);
-    const race = ids.flatMap((anonymousId) =>
-      (['none', 'anonymous', 'full', 'none', 'full', 'anonymous'] as const).map((status, at) => ({
-        gateway: gateways[at % 2]!,
-        change: wanted({ anonymousId, status }),
-      })),
-    );
-    const answers = await Promise.all(race.map(({ gateway, change }) => putConsent(callerOf(gateway), change)));
-    expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([204]));
-    const latest = await latestInLog();
-    for (const id of ids) {
-      const last = latest.get(keyOf(environmentId(), 'anonymous', id).toString('hex'));
-      for (const gateway of gateways) expect(await statusAt(gateway, id)).toBe(last);
-    }
-  });
-
-  it('answers 500 when Redis is away after the change is on the log, and takes the same change sent again', async () => {
-    const url = new URL(testStores().redis);
-    const wire = await openWire(Number(url.port));
-    url.port = String(wire.port);
-    const gateway = await open({ REDIS_URL: url.href });
-    const change = wanted({ anonymousId: 'unlucky', status: 'none' });
-    const first = wanted({ anonymousId: 'lucky', status: 'none' });
-    await until('consents are taken', async () => (await putConsent(callerOf(gateway), first)).status === 204);
-    wire.mode = 'cut';
-    expect((await putConsent(callerOf(gateway), change)).status).toBe(500);
-    expect((await getConsent(callerOf(gateway))).status).toBe(500);
-    const name = keyOf(environmentId(), 'anonymous', 'unlucky').toString('hex');
-    expect((await latestInLog()).get(name)).toBe('none');
-    wire.mode = 'open';
-    await until('the change is taken', async () => (await putConsent(callerOf(gateway), change)).status === 204);
-    expect(await statusAt(gateways[0]!, 'unlucky')).toBe('none');
-    expect(await gateway.close()).toBe(0);
-    await wire.close();
-  });
+it('consent on two gateways can be read on both gateways as soon as either has answered 204', async () => {
+  for (const [turn, status] of ['full', 'none', 'anonymous', 'full'].entries()) {
+    const gateway = gateways[turn % 2]!;
+    expect((await putConsent(callerOf(gateway), wanted({ anonymousId: 'seen', status }))).status).toBe(204);
+    for (const other of gateways) expect(await statusAt(other, 'seen')).toBe(status);
+  }
 });
 
-describe('erasure', () => {
-  it('makes links newer than the request wait, and writes the request to the log with everybody who was linked', async () => {
-    const [subject, member] = [
-      keyOf(environmentId(), 'steam', 'player'),
-      keyOf(environmentId(), 'anonymous', 'device'),
-    ];
-    await linkDirectly(subject, member);
-    const before = Date.now();
-    const answer = await erase({ url: gateways[0]!.url, secretKey }, '?userId=player');
-    expect(answer.status).toBe(202);
-    const id = answer.headers.get('x-erasure-id')!.replaceAll('-', '');
-    const requests = (await read(TOPICS.erasures)).map(({ value }) =>
-      erasureRequestCodec.decode(value!.subarray(FRAME_BYTES)),
-    );
-    const request = requests.find(({ erasureId }) => erasureId.toString('hex') === id)!;
-    expect(request.memberKeys).toEqual([member]);
-    expect(request.subjectKeys).toHaveLength(9);
-    expect(request.cutoffAt).toBeGreaterThanOrEqual(before + 2000);
-    const held = await Promise.all(request.subjectKeys.map((key) => redis.hget(`h:{${environmentId()}}`, key)));
-    expect(new Set(held)).toEqual(new Set([String(request.cutoffAt)]));
-  });
+it('consent on two gateways is the last change in the log when changes of one identity race on both gateways', async () => {
+  const ids = Array.from({ length: 40 }, (_, at) => `racing-${at}`);
+  const race = ids.flatMap((anonymousId) =>
+    (['none', 'anonymous', 'full', 'none', 'full', 'anonymous'] as const).map((status, at) => ({
+      gateway: gateways[at % 2]!,
+      change: wanted({ anonymousId, status }),
+    })),
+  );
+  const answers = await Promise.all(race.map(({ gateway, change }) => putConsent(callerOf(gateway), change)));
+  expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([204]));
+  const latest = await latestInLog();
+  for (const id of ids) {
+    const last = latest.get(keyOf(environmentId(), 'anonymous', id).toString('hex'));
+    for (const gateway of gateways) expect(await statusAt(gateway, id)).toBe(last);
+  }
+});
 
-  it('makes a newer link of the subject wait in the identity graph, and no link of anybody else', async () => {
-    expect((await erase({ url: gateways[1]!.url, secretKey }, '?anonymousId=held')).status).toBe(202);
-    const later = Date.now() + 60_000;
-    const keys = (id: string) =>
-      [keyOf(environmentId(), 'anonymous', id), keyOf(environmentId(), 'steam', id)] as const;
-    expect(await applyLink(keys('held'), later)).toBe('parked');
-    expect(await applyLink(keys('free'), later)).toBe('decided');
-  });
+it('consent on two gateways answers 500 when Redis is away after the change is on the log, and takes the same change sent again', async () => {
+  const url = new URL(testStores().redis);
+  const wire = await openWire(Number(url.port));
+  url.port = String(wire.port);
+  const gateway = await open({ REDIS_URL: url.href });
+  const change = wanted({ anonymousId: 'unlucky', status: 'none' });
+  const first = wanted({ anonymousId: 'lucky', status: 'none' });
+  await until('consents are taken', async () => (await putConsent(callerOf(gateway), first)).status === 204);
+  wire.mode = 'cut';
+  expect((await putConsent(callerOf(gateway), change)).status).toBe(500);
+  expect((await getConsent(callerOf(gateway))).status).toBe(500);
+  const name = keyOf(environmentId(), 'anonymous', 'unlucky').toString('hex');
+  expect((await latestInLog()).get(name)).toBe('none');
+  wire.mode = 'open';
+  await until('the change is taken', async () => (await putConsent(callerOf(gateway), change)).status === 204);
+  expect(await statusAt(gateways[0]!, 'unlucky')).toBe('none');
+  expect(await gateway.close()).toBe(0);
+  await wire.close();
+});
 
-  it('makes the store refuse consent changes of the identity up to the cut-off', async () => {
-    const key = keyOf(environmentId(), 'anonymous', 'erased');
-    await putConsent(callerOf(gateways[0]!), wanted({ anonymousId: 'erased' }));
-    await people.guards.fence([{ environmentId: environmentId(), key, cutoffMs: Date.now() + 60_000 }]);
-    await redis.hdel(`c:{${environmentId()}}:${key.readUInt16BE(0) >> 2}`, key);
-    expect((await putConsent(callerOf(gateways[0]!), wanted({ anonymousId: 'erased' }))).status).toBe(204);
-    expect(await statusAt(gateways[1]!, 'erased')).toBe('not_set');
-  });
+it('an erasure makes links newer than the request wait, and writes the request to the log with everybody who was linked', async () => {
+  const [subject, member] = [keyOf(environmentId(), 'steam', 'player'), keyOf(environmentId(), 'anonymous', 'device')];
+  await linkDirectly(subject, member);
+  const before = Date.now();
+  const answer = await erase({ url: gateways[0]!.url, secretKey }, '?userId=player');
+  expect(answer.status).toBe(202);
+  const id = answer.headers.get('x-erasure-id')!.replaceAll('-', '');
+  const requests = (await read(TOPICS.erasures)).map(({ value }) =>
+    erasureRequestCodec.decode(value!.subarray(FRAME_BYTES)),
+  );
+  const request = requests.find(({ erasureId }) => erasureId.toString('hex') === id)!;
+  expect(request.memberKeys).toEqual([member]);
+  expect(request.subjectKeys).toHaveLength(9);
+  expect(request.cutoffAt).toBeGreaterThanOrEqual(before + 2000);
+  const held = await Promise.all(request.subjectKeys.map((key) => redis.hget(`h:{${environmentId()}}`, key)));
+  expect(new Set(held)).toEqual(new Set([String(request.cutoffAt)]));
+});
+
+it('an erasure makes a newer link of the subject wait in the identity graph, and no link of anybody else', async () => {
+  expect((await erase({ url: gateways[1]!.url, secretKey }, '?anonymousId=held')).status).toBe(202);
+  const later = Date.now() + 60_000;
+  const keys = (id: string) => [keyOf(environmentId(), 'anonymous', id), keyOf(environmentId(), 'steam', id)] as const;
+  expect(await applyLink(keys('held'), later)).toBe('parked');
+  expect(await applyLink(keys('free'), later)).toBe('decided');
+});
+
+it('an erasure makes the store refuse consent changes of the identity up to the cut-off', async () => {
+  const key = keyOf(environmentId(), 'anonymous', 'erased');
+  await putConsent(callerOf(gateways[0]!), wanted({ anonymousId: 'erased' }));
+  await people.guards.fence([{ environmentId: environmentId(), key, cutoffMs: Date.now() + 60_000 }]);
+  await redis.hdel(`c:{${environmentId()}}:${key.readUInt16BE(0) >> 2}`, key);
+  expect((await putConsent(callerOf(gateways[0]!), wanted({ anonymousId: 'erased' }))).status).toBe(204);
+  expect(await statusAt(gateways[1]!, 'erased')).toBe('not_set');
 });
 
 /** Uses a new source of facts each time, so that tests do not depend on offsets applied before. */

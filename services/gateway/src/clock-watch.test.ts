@@ -1,4 +1,4 @@
-import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { expect, it, onTestFinished, vi } from 'vitest';
 import { CLOCK_OFF_MAX_MS, createClockWatch, openClockComparison } from './clock-watch.ts';
 import { erase, putConsent, wanted } from './test/audience-calls.ts';
 import { message, openGateway } from './test/open-gateway.ts';
@@ -13,71 +13,69 @@ function openClocks() {
   return { clocks, watch, pass };
 }
 
-describe('the comparison of the wall clock with the stores', () => {
-  it('finds no fault before the first comparison, nor up to an hour', () => {
-    const { clocks, watch, pass } = openClocks();
-    expect(watch.fault()).toBeNull();
-    for (const offMs of [CLOCK_OFF_MAX_MS, -CLOCK_OFF_MAX_MS, 0]) {
-      watch.observe(clocks.wall + offMs);
-      pass(60_000);
-      expect(watch.fault()).toBeNull();
-    }
-  });
-
-  it('notices without traffic that the wall clock is set, and set right', () => {
-    const { clocks, watch, pass } = openClocks();
-    watch.observe(clocks.wall);
+it('the clock watch finds no fault before the first comparison, nor up to an hour', () => {
+  const { clocks, watch, pass } = openClocks();
+  expect(watch.fault()).toBeNull();
+  for (const offMs of [CLOCK_OFF_MAX_MS, -CLOCK_OFF_MAX_MS, 0]) {
+    watch.observe(clocks.wall + offMs);
     pass(60_000);
-    clocks.wall += 2 * CLOCK_OFF_MAX_MS;
-    expect(watch.fault()).toContain('120 min ahead of');
-    clocks.wall -= 4 * CLOCK_OFF_MAX_MS;
-    expect(watch.fault()).toContain('120 min behind');
-    clocks.wall += 2 * CLOCK_OFF_MAX_MS;
     expect(watch.fault()).toBeNull();
-  });
+  }
+});
 
-  it('is forgotten after ten minutes, so that a pause of the machine does not refuse requests for ever', () => {
-    const { clocks, watch, pass } = openClocks();
-    watch.observe(clocks.wall);
-    clocks.wall += 2 * CLOCK_OFF_MAX_MS;
-    pass(600_000);
-    expect(watch.fault()).not.toBeNull();
-    pass(1);
-    expect(watch.fault()).toBeNull();
-  });
+it('the clock watch notices without traffic that the wall clock is set, and set right', () => {
+  const { clocks, watch, pass } = openClocks();
+  watch.observe(clocks.wall);
+  pass(60_000);
+  clocks.wall += 2 * CLOCK_OFF_MAX_MS;
+  expect(watch.fault()).toContain('120 min ahead of');
+  clocks.wall -= 4 * CLOCK_OFF_MAX_MS;
+  expect(watch.fault()).toContain('120 min behind');
+  clocks.wall += 2 * CLOCK_OFF_MAX_MS;
+  expect(watch.fault()).toBeNull();
+});
 
-  it('refuses messages, consents and erasures with 500 while the clock is wrong', async () => {
-    const { clocks, watch } = openClocks();
-    const gateway = await openGateway({ clock: watch });
-    watch.observe(clocks.wall + 2 * CLOCK_OFF_MAX_MS);
-    expect((await gateway.post({ messages: [message()] })).status).toBe(500);
-    expect((await putConsent(gateway, wanted())).status).toBe(500);
-    expect((await erase(gateway)).status).toBe(500);
-    expect(gateway.producer.sent).toEqual([]);
-    watch.observe(clocks.wall);
-    expect((await gateway.post({ messages: [message()] })).status).toBe(200);
-  });
+it('the clock watch is forgotten after ten minutes, so that a pause of the machine does not refuse requests for ever', () => {
+  const { clocks, watch, pass } = openClocks();
+  watch.observe(clocks.wall);
+  clocks.wall += 2 * CLOCK_OFF_MAX_MS;
+  pass(600_000);
+  expect(watch.fault()).not.toBeNull();
+  pass(1);
+  expect(watch.fault()).toBeNull();
+});
 
-  it('is made before the listener opens, so that the first request is judged, and again without traffic', async () => {
-    vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
-    onTestFinished(() => void vi.useRealTimers());
-    const { clocks, watch, pass } = openClocks();
-    const redis = { at: clocks.wall - 2 * CLOCK_OFF_MAX_MS };
-    const comparison = await openClockComparison(watch, async () => redis.at);
-    onTestFinished(() => void comparison.close());
-    expect(watch.fault()).toContain('120 min ahead of');
-    pass(3_600_000);
-    expect(watch.fault()).toBeNull();
-    await vi.advanceTimersByTimeAsync(30_000);
-    expect(watch.fault()).toContain('180 min ahead of');
-  });
+it('the clock watch refuses messages, consents and erasures with 500 while the clock is wrong', async () => {
+  const { clocks, watch } = openClocks();
+  const gateway = await openGateway({ clock: watch });
+  watch.observe(clocks.wall + 2 * CLOCK_OFF_MAX_MS);
+  expect((await gateway.post({ messages: [message()] })).status).toBe(500);
+  expect((await putConsent(gateway, wanted())).status).toBe(500);
+  expect((await erase(gateway)).status).toBe(500);
+  expect(gateway.producer.sent).toEqual([]);
+  watch.observe(clocks.wall);
+  expect((await gateway.post({ messages: [message()] })).status).toBe(200);
+});
 
-  it('opens without Redis, and goes on by the acknowledgements', async () => {
-    const { clocks, watch } = openClocks();
-    const comparison = await openClockComparison(watch, () => Promise.reject(new Error('away')));
-    onTestFinished(() => void comparison.close());
-    expect(watch.fault()).toBeNull();
-    watch.observe(clocks.wall + 2 * CLOCK_OFF_MAX_MS);
-    expect(watch.fault()).not.toBeNull();
-  });
+it('the clock watch is made before the listener opens, so that the first request is judged, and again without traffic', async () => {
+  vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
+  onTestFinished(() => void vi.useRealTimers());
+  const { clocks, watch, pass } = openClocks();
+  const redis = { at: clocks.wall - 2 * CLOCK_OFF_MAX_MS };
+  const comparison = await openClockComparison(watch, async () => redis.at);
+  onTestFinished(() => void comparison.close());
+  expect(watch.fault()).toContain('120 min ahead of');
+  pass(3_600_000);
+  expect(watch.fault()).toBeNull();
+  await vi.advanceTimersByTimeAsync(30_000);
+  expect(watch.fault()).toContain('180 min ahead of');
+});
+
+it('the clock watch opens without Redis, and goes on by the acknowledgements', async () => {
+  const { clocks, watch } = openClocks();
+  const comparison = await openClockComparison(watch, () => Promise.reject(new Error('away')));
+  onTestFinished(() => void comparison.close());
+  expect(watch.fault()).toBeNull();
+  watch.observe(clocks.wall + 2 * CLOCK_OFF_MAX_MS);
+  expect(watch.fault()).not.toBeNull();
 });

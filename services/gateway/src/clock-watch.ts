@@ -5,29 +5,25 @@ import { waitAtMost } from '@playline/stores';
 
 type Reasons = () => Readonly<Record<string, string>>;
 
-/** Compares the wall clock of this process with those of the brokers and of Redis. */
+/** Compares the wall clock with those of the brokers and of Redis. */
 export interface ClockWatch {
-  /** Notes the present time of a store: that of a batch which a broker has just acknowledged, or the clock of Redis. */
+  /** Takes the current time of a broker or of Redis. */
   observe(storeAtMs: number): void;
-  /** What is wrong with the clock; null when it is right, or not compared yet. */
+  /** Null when the clock is right or not compared yet. */
   fault(): string | null;
-  /** Adds what is wrong with the clock to the reasons of `/readyz`. */
   withReasons(reasons: Reasons): Reasons;
-  /** Answers the requests of a route that writes with 500 while the clock is wrong. */
+  /** Answers a route that writes with 500 while the clock is wrong. */
   guard(route: Route): Route;
 }
 
-/**
- * Beyond this a gateway rejects good events, because it judges the age of an event by its own clock, and erasures get a
- * wrong cut-off. Hosts that synchronise their clocks are within a second; summer time and wrong zones are an hour off.
- */
+/** Beyond this the gateway rejects good events, and erasures get a wrong cut-off. */
 export const CLOCK_OFF_MAX_MS = 3_600_000;
 /**
- * A comparison is used for so long. Without a limit, a pause of the whole machine, which only the monotonic clock misses,
- * would keep a gateway unready for ever whose stores do not answer.
+ * Only the wall clock notices a suspended machine; without this bound a gateway whose stores are away would never be
+ * ready again.
  */
 const COMPARISON_MAX_MS = 600_000;
-/** Refused requests bring no acknowledgement, and a new gateway has none yet: the clock of Redis is read this often. */
+/** A new gateway, or one that refuses requests, gets no acknowledgements to compare with. */
 const COMPARISON_INTERVAL_MS = 30_000;
 /** The listener waits this long for the first comparison. */
 const FIRST_ANSWER_MAX_MS = 1_000;
@@ -38,8 +34,8 @@ export interface ClockWatchOptions {
 }
 
 /**
- * Creates the watch. Between two observations the time of the stores is continued by the monotonic clock, so a wall
- * clock that is set, or set right, is noticed at once.
+ * Between comparisons the monotonic clock continues the time of the stores, so a changed wall clock is noticed
+ * immediately.
  */
 export function createClockWatch(options: ClockWatchOptions = {}): ClockWatch {
   const { wallClockMs = Date.now, monotonicMs = () => performance.now() } = options;
@@ -74,10 +70,7 @@ export function createClockWatch(options: ClockWatchOptions = {}): ClockWatch {
   };
 }
 
-/**
- * Compares with the clock of Redis now and every half minute, so that the first request after a start or a quiet night is
- * judged too. Resolves after the first answer, or a second without one: acknowledgements then compare.
- */
+/** Compares with Redis now and every half minute. Resolves after the first answer, or a second without one. */
 export async function openClockComparison(
   clock: Pick<ClockWatch, 'observe'>,
   readClockMs: () => Promise<number>,

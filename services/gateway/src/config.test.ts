@@ -1,5 +1,5 @@
 import { ConfigError, parseConfig } from '@playline/runtime';
-import { describe, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { configSchema } from './config.ts';
 
 const required = {
@@ -9,36 +9,34 @@ const required = {
   IDENTITY_PEPPER: 'ab'.repeat(32),
 };
 
-describe('the settings', () => {
-  it('have defaults for everything except addresses of stores and secrets', () => {
-    expect(parseConfig(configSchema, required)).toMatchObject({
-      HTTP_HEADER_PREFIX: 'x-service',
-      ACCESS_KEY_PREFIX: 'svcapik',
-      TOPIC_PREFIX: '',
-      BYTES_IN_FLIGHT_MAX: 16_777_216,
-      PUBLISH_DEADLINE_MS: 2500,
-      EVENT_AGE_MAX_MS: 2_592_000_000,
-      EVENT_AHEAD_MAX_MS: 86_400_000,
-    });
+it('the settings have defaults for everything except addresses of stores and secrets', () => {
+  expect(parseConfig(configSchema, required)).toMatchObject({
+    HTTP_HEADER_PREFIX: 'x-service',
+    ACCESS_KEY_PREFIX: 'svcapik',
+    TOPIC_PREFIX: '',
+    BYTES_IN_FLIGHT_MAX: 16_777_216,
+    PUBLISH_DEADLINE_MS: 2500,
+    EVENT_AGE_MAX_MS: 2_592_000_000,
+    EVENT_AHEAD_MAX_MS: 86_400_000,
   });
+});
 
-  it.each([
-    ['HTTP_HEADER_PREFIX', 'X Service'],
-    ['ACCESS_KEY_PREFIX', 'svc-api'],
-    ['BYTES_IN_FLIGHT_MAX', '1024'],
-    ['BYTES_IN_FLIGHT_MAX', String(2 * 1024 * 1024 - 1)],
-    ['PUBLISH_DEADLINE_MS', '99'],
-    ['PUBLISH_DEADLINE_MS', '20001'],
-    ['ERASURE_CLOCK_SKEW_MS', '499'],
-    ['IDENTITY_PEPPER', 'abcd'],
-  ])('refuse a wrong %s by its name', (name, value) => {
-    const parse = () => parseConfig(configSchema, { ...required, [name]: value });
-    expect(parse).toThrow(ConfigError);
-    expect(parse).toThrow(name);
-  });
+it.each([
+  ['HTTP_HEADER_PREFIX', 'X Service'],
+  ['ACCESS_KEY_PREFIX', 'svc-api'],
+  ['BYTES_IN_FLIGHT_MAX', '1024'],
+  ['BYTES_IN_FLIGHT_MAX', String(2 * 1024 * 1024 - 1)],
+  ['PUBLISH_DEADLINE_MS', '99'],
+  ['PUBLISH_DEADLINE_MS', '20001'],
+  ['ERASURE_CLOCK_SKEW_MS', '499'],
+  ['IDENTITY_PEPPER', 'abcd'],
+])('the settings refuse a wrong %s by its name', (name, value) => {
+  const parse = () => parseConfig(configSchema, { ...required, [name]: value });
+  expect(parse).toThrow(ConfigError);
+  expect(parse).toThrow(name);
+});
 
-  it('accept a public address with or without a slash at its end', () => {
-    const config = parseConfig(configSchema, { ...required, PUBLIC_URL: 'https://events.test/' });
-    expect(config.PUBLIC_URL).toBe('https://events.test');
-  });
+it('the settings accept a public address with or without a slash at its end', () => {
+  const config = parseConfig(configSchema, { ...required, PUBLIC_URL: 'https://events.test/' });
+  expect(config.PUBLIC_URL).toBe('https://events.test');
 });

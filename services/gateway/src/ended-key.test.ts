@@ -2,7 +2,7 @@ import { request } from 'node:http';
 import { text } from 'node:stream/consumers';
 import { revokeKey } from '@playline/access-keys';
 import { until } from '@playline/testkit';
-import { describe, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { CONSENT, wanted } from './test/audience-calls.ts';
 import { KEY_HEADER, MESSAGES, message, openGateway, type TestGateway } from './test/open-gateway.ts';
 
@@ -26,31 +26,32 @@ const CALLS = [
   ['PUT', CONSENT, wanted(), 400, 'VALIDATION_ERROR'],
 ] as const;
 
-describe('a request whose body is still arriving', () => {
-  it.each(CALLS)(
-    'as %s %s stores nothing when its key is revoked before the last byte',
-    // biome-ignore lint/complexity/useMaxParams: the columns of the table
-    async (method, path, body, status, code) => {
-      const gateway = await openGateway();
-      const { finish, answer } = begin(gateway, method, path, body);
-      await until('the body is arriving', async () => /bytes_in_flight\S+ [1-9]/.test(await gateway.metrics()));
-      await revokeKey({ store: gateway.store }, OWNER);
-      await until('the key has ended', async () => (await gateway.post({ messages: [message()] })).status === 401);
-      gateway.producer.sent.length = 0;
-      finish();
-      const { status: answered, body: envelope } = await answer;
-      expect({ answered, code: JSON.parse(envelope).code }).toEqual({ answered: status, code });
-      expect(gateway.producer.sent).toEqual([]);
-      expect(await gateway.metrics()).toContain('playline_gateway_in_flight_bytes{service="gateway"} 0');
-    },
-  );
+it.each(CALLS)(
+  'a request whose body is still arriving as %s %s stores nothing when its key is revoked before the last byte',
+  // biome-ignore lint/complexity/useMaxParams: the columns of the table
+  async (method, path, body, status, code) => {
+    const gateway = await openGateway();
+    const { finish, answer } = begin(gateway, method, path, body);
+    await until('the body is arriving', async () => /bytes_in_flight\S+ [1-9]/.test(await gateway.metrics()));
+    await revokeKey({ store: gateway.store }, OWNER);
+    await until('the key has ended', async () => (await gateway.post({ messages: [message()] })).status === 401);
+    gateway.producer.sent.length = 0;
+    finish();
+    const { status: answered, body: envelope } = await answer;
+    expect({ answered, code: JSON.parse(envelope).code }).toEqual({ answered: status, code });
+    expect(gateway.producer.sent).toEqual([]);
+    expect(await gateway.metrics()).toContain('playline_gateway_in_flight_bytes{service="gateway"} 0');
+  },
+);
 
-  it.each(CALLS)('as %s %s is served when its key is valid all the time', async (method, path, body) => {
+it.each(CALLS)(
+  'a request whose body is still arriving as %s %s is served when its key is valid all the time',
+  async (method, path, body) => {
     const gateway = await openGateway();
     const { finish, answer } = begin(gateway, method, path, body);
     await until('the body is arriving', async () => /bytes_in_flight\S+ [1-9]/.test(await gateway.metrics()));
     finish();
     expect((await answer).status).toBeLessThan(300);
     expect(gateway.producer.sent).toHaveLength(1);
-  });
-});
+  },
+);

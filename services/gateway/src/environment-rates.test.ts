@@ -1,5 +1,5 @@
 import type { MessageRate, ProjectEnvironment, ProjectRecord } from '@playline/access-keys';
-import { describe, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { createEnvironmentRates } from './environment-rates.ts';
 
 const SETTING: MessageRate = { perSecond: 50, burst: 100 };
@@ -20,27 +20,25 @@ function projectWith(id: string, rates: Pick<ProjectEnvironment, 'cap' | 'limit'
   };
 }
 
-describe('the rate of an environment', () => {
-  it.each([
-    ['the setting where its project says nothing', null, null, SETTING],
-    ['the cap, higher than the setting', rate(500, 1000), null, rate(500, 1000)],
-    ['the cap, lower than the setting', rate(5, 10), null, rate(5, 10)],
-    ['the project’s own limit below the setting', null, rate(5, 10), rate(5, 10)],
-    ['the setting below the project’s own limit, which only lowers', null, rate(500, 1000), SETTING],
-    ['the project’s own limit below the cap', rate(500, 1000), rate(400, 2000), rate(400, 1000)],
-  ])('is %s', (_what, cap, limit, expected) => {
-    const ratesOf = createEnvironmentRates({ records: [projectWith('e', { cap, limit })] });
-    expect(ratesOf('e', SETTING)).toEqual(expected);
-    expect(ratesOf('other', SETTING)).toBe(SETTING);
-  });
+it.each([
+  ['the setting where its project says nothing', null, null, SETTING],
+  ['the cap, higher than the setting', rate(500, 1000), null, rate(500, 1000)],
+  ['the cap, lower than the setting', rate(5, 10), null, rate(5, 10)],
+  ['the project’s own limit below the setting', null, rate(5, 10), rate(5, 10)],
+  ['the setting below the project’s own limit, which only lowers', null, rate(500, 1000), SETTING],
+  ['the project’s own limit below the cap', rate(500, 1000), rate(400, 2000), rate(400, 1000)],
+])('the rate of an environment is %s', (_what, cap, limit, expected) => {
+  const ratesOf = createEnvironmentRates({ records: [projectWith('e', { cap, limit })] });
+  expect(ratesOf('e', SETTING)).toEqual(expected);
+  expect(ratesOf('other', SETTING)).toBe(SETTING);
+});
 
-  it('is the same object until projects change, and follows them then', () => {
-    const copy = { records: [projectWith('e', { cap: rate(5, 10), limit: null })] };
-    const ratesOf = createEnvironmentRates(copy);
-    expect(ratesOf('e', SETTING)).toBe(ratesOf('e', SETTING));
-    copy.records = [projectWith('e', { cap: rate(6, 10), limit: null })];
-    expect(ratesOf('e', SETTING)).toEqual(rate(6, 10));
-    copy.records = [];
-    expect(ratesOf('e', SETTING)).toBe(SETTING);
-  });
+it('the rate of an environment is the same object until projects change, and follows them then', () => {
+  const copy = { records: [projectWith('e', { cap: rate(5, 10), limit: null })] };
+  const ratesOf = createEnvironmentRates(copy);
+  expect(ratesOf('e', SETTING)).toBe(ratesOf('e', SETTING));
+  copy.records = [projectWith('e', { cap: rate(6, 10), limit: null })];
+  expect(ratesOf('e', SETTING)).toEqual(rate(6, 10));
+  copy.records = [];
+  expect(ratesOf('e', SETTING)).toBe(SETTING);
 });

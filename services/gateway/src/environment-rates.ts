@@ -10,21 +10,18 @@ import type { Closable } from '@playline/runtime';
 import { type OpenRecordView, openSyncedRecords, type SyncParts } from './synced-views.ts';
 
 /**
- * Returns the rate of an environment. An administrator's cap replaces the setting. The project's own limit can only
- * lower the result. Answers from memory, which is at most a second old while Redis answers. Returns the same object
- * until something changes, and the setting itself when the project has no limit.
+ * The rate of an environment: an administrator's cap replaces the setting, and the project's limit can only lower it.
+ * Answers from memory, with the same object until something changes.
  */
 export type EnvironmentRates = (environmentId: string, setting: MessageRate) => MessageRate;
 
 interface EnvironmentRatesParts {
-  /** Of `PROJECTS`; closed with the rates. */
   view: OpenRecordView<ProjectRecord>;
   sync: SyncParts;
 }
 
 /**
- * Opens the rates of projects, and keeps the project records in Redis up to date with the log. While Redis is away, the
- * rates last known apply. Before they are known for the first time, the settings apply.
+ * Keeps project records in sync with the log. While Redis is away the last known rates apply, at first the settings.
  */
 export function openEnvironmentRates({ view, sync }: EnvironmentRatesParts): { ratesOf: EnvironmentRates } & Closable {
   const records = openSyncedRecords(view, sync);
@@ -38,7 +35,7 @@ export function openEnvironmentRates({ view, sync }: EnvironmentRatesParts): { r
   };
 }
 
-/** Builds the rates from a copy of the projects. Recomputed on a change, so a request costs one map look-up. */
+/** Recomputed on a change, so a request costs one map access. */
 export function createEnvironmentRates(copy: Pick<RecordCopy<ProjectRecord>, 'records'>): EnvironmentRates {
   let of: readonly ProjectRecord[] = [];
   let environments = new Map<string, ProjectEnvironment>();

@@ -2,7 +2,7 @@ import { connect } from 'node:net';
 import { createKeyText } from '@playline/access-keys';
 import { openWire, sendUntilRefused, testStores, until } from '@playline/testkit';
 import { Redis } from 'ioredis';
-import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
+import { afterAll, beforeAll, expect, it, onTestFinished } from 'vitest';
 import { type KeyStores, openKeyStores } from './test/key-stores.ts';
 import { KEY_HEADER, MESSAGES, message } from './test/open-gateway.ts';
 import { type GatewayProcess, openProcess } from './test/open-process.ts';
@@ -25,54 +25,50 @@ const keyIn = (printed: string) => (JSON.parse(printed) as { key: string }).key;
 const statusOf = async (gateway: GatewayProcess, key: string) =>
   (await gateway.post(key, { messages: [message()] })).status;
 
-describe('keys on two running gateways, with Redis pub/sub cut off', () => {
-  it('lets neither gateway publish or subscribe', async () => {
-    const redis = new Redis(stores.mutedRedisUrl);
-    onTestFinished(() => redis.disconnect());
-    await expect(redis.publish('any', 'word')).rejects.toThrow('NOPERM');
-    await expect(redis.subscribe('any')).rejects.toThrow('NOPERM');
-  });
-
-  it('ends a refreshed key on both within a second under load, and both take its successor', async () => {
-    const gateways = [await open(), await open()];
-    const old = keyIn(await stores.keys('create', ...of('production', 'publishable')));
-    const load = gateways.map((gateway) => sendUntilRefused(() => statusOf(gateway, old), 401));
-    await until('both take the key', () => load.every(({ takenAt }) => takenAt() > 0));
-    const successor = keyIn(await stores.keys('refresh', ...of('production', 'publishable')));
-    const refreshedAt = performance.now();
-    await Promise.all(load.map(({ refused }) => refused));
-    for (const { takenAt } of load) expect(takenAt() - refreshedAt).toBeLessThan(1000);
-    for (const gateway of gateways) expect(await statusOf(gateway, successor)).toBe(200);
-    for (const gateway of gateways) expect(await statusOf(gateway, old)).toBe(401);
-  });
-
-  it('ends a revoked key on both within a second under load', async () => {
-    const gateways = [await open(), await open()];
-    const key = keyIn(await stores.keys('create', ...of('development', 'publishable')));
-    const load = gateways.map((gateway) => sendUntilRefused(() => statusOf(gateway, key), 401));
-    await until('both take the key', () => load.every(({ takenAt }) => takenAt() > 0));
-    await stores.keys('revoke', ...of('development', 'publishable'));
-    const revokedAt = performance.now();
-    await Promise.all(load.map(({ refused }) => refused));
-    for (const { takenAt } of load) expect(takenAt() - revokedAt).toBeLessThan(1000);
-    for (const gateway of gateways) expect(await statusOf(gateway, key)).toBe(401);
-  });
+it('keys on two running gateways, with Redis pub/sub cut off lets neither gateway publish or subscribe', async () => {
+  const redis = new Redis(stores.mutedRedisUrl);
+  onTestFinished(() => redis.disconnect());
+  await expect(redis.publish('any', 'word')).rejects.toThrow('NOPERM');
+  await expect(redis.subscribe('any')).rejects.toThrow('NOPERM');
 });
 
-describe('a key with a wrong checksum', () => {
-  it('is refused without a look-up, also while Redis is away, when a well formed unknown key gets 500', async () => {
-    const redis = new URL(testStores().redis);
-    const wire = await openWire(Number(redis.port));
-    onTestFinished(() => wire.close());
-    const url = new URL(stores.redisUrl);
-    url.port = String(wire.port);
-    const gateway = await open({ REDIS_URL: url.href });
-    wire.mode = 'cut';
-    const key = createKeyText('svcapik', { kind: 'publishable', environment: 'production' });
-    const wrong = key.slice(0, -1) + (key.endsWith('a') ? 'b' : 'a');
-    expect(await statusOf(gateway, wrong)).toBe(401);
-    expect(await statusOf(gateway, key)).toBe(500);
-  });
+it('keys on two running gateways, with Redis pub/sub cut off ends a refreshed key on both within a second under load, and both take its successor', async () => {
+  const gateways = [await open(), await open()];
+  const old = keyIn(await stores.keys('create', ...of('production', 'publishable')));
+  const load = gateways.map((gateway) => sendUntilRefused(() => statusOf(gateway, old), 401));
+  await until('both take the key', () => load.every(({ takenAt }) => takenAt() > 0));
+  const successor = keyIn(await stores.keys('refresh', ...of('production', 'publishable')));
+  const refreshedAt = performance.now();
+  await Promise.all(load.map(({ refused }) => refused));
+  for (const { takenAt } of load) expect(takenAt() - refreshedAt).toBeLessThan(1000);
+  for (const gateway of gateways) expect(await statusOf(gateway, successor)).toBe(200);
+  for (const gateway of gateways) expect(await statusOf(gateway, old)).toBe(401);
+});
+
+it('keys on two running gateways, with Redis pub/sub cut off ends a revoked key on both within a second under load', async () => {
+  const gateways = [await open(), await open()];
+  const key = keyIn(await stores.keys('create', ...of('development', 'publishable')));
+  const load = gateways.map((gateway) => sendUntilRefused(() => statusOf(gateway, key), 401));
+  await until('both take the key', () => load.every(({ takenAt }) => takenAt() > 0));
+  await stores.keys('revoke', ...of('development', 'publishable'));
+  const revokedAt = performance.now();
+  await Promise.all(load.map(({ refused }) => refused));
+  for (const { takenAt } of load) expect(takenAt() - revokedAt).toBeLessThan(1000);
+  for (const gateway of gateways) expect(await statusOf(gateway, key)).toBe(401);
+});
+
+it('a key with a wrong checksum is refused without a look-up, also while Redis is away, when a well formed unknown key gets 500', async () => {
+  const redis = new URL(testStores().redis);
+  const wire = await openWire(Number(redis.port));
+  onTestFinished(() => wire.close());
+  const url = new URL(stores.redisUrl);
+  url.port = String(wire.port);
+  const gateway = await open({ REDIS_URL: url.href });
+  wire.mode = 'cut';
+  const key = createKeyText('svcapik', { kind: 'publishable', environment: 'production' });
+  const wrong = key.slice(0, -1) + (key.endsWith('a') ? 'b' : 'a');
+  expect(await statusOf(gateway, wrong)).toBe(401);
+  expect(await statusOf(gateway, key)).toBe(500);
 });
 
 /** One request for each place where a caller can put text, with `secret` in it. */
@@ -128,42 +124,40 @@ async function sendRaw(url: string, text: string): Promise<string> {
 const textOf = async (answer: Response) =>
   `${answer.status} ${JSON.stringify([...answer.headers])} ${await answer.text()}`;
 
-describe('a secret key that is put everywhere', () => {
-  it('appears in no log, metric or answer, whatever the outcome of the request', async () => {
-    const redis = new URL(stores.redisUrl);
-    const wire = await openWire(Number(redis.port));
-    onTestFinished(() => wire.close());
-    redis.port = String(wire.port);
-    const gateway = await open({ LOG_LEVEL: 'trace', REDIS_URL: redis.href });
-    const secret = keyIn(await stores.keys('create', ...of('production', 'secret')));
-    const key = keyIn(await stores.keys('create', '--replace', ...of('production', 'publishable')));
-    const random = secret.slice(secret.indexOf('-') + 1);
-    const answers: string[] = [];
-    const postAll = async () => {
-      for (const { path, init } of requestsWith(secret, key)) {
-        answers.push(await textOf(await fetch(gateway.url + path, init)));
-        answers.push(await textOf(await fetch(gateway.adminUrl + path, init)));
-      }
-      for (const text of [`${secret} / HTTP/1.1\r\n\r\n`, `GET / HTTP/1.1\r\n${secret}\r\n\r\n`, secret])
-        answers.push(await sendRaw(gateway.url, text));
-    };
+it('a secret key that is put everywhere appears in no log, metric or answer, whatever the outcome of the request', async () => {
+  const redis = new URL(stores.redisUrl);
+  const wire = await openWire(Number(redis.port));
+  onTestFinished(() => wire.close());
+  redis.port = String(wire.port);
+  const gateway = await open({ LOG_LEVEL: 'trace', REDIS_URL: redis.href });
+  const secret = keyIn(await stores.keys('create', ...of('production', 'secret')));
+  const key = keyIn(await stores.keys('create', '--replace', ...of('production', 'publishable')));
+  const random = secret.slice(secret.indexOf('-') + 1);
+  const answers: string[] = [];
+  const postAll = async () => {
+    for (const { path, init } of requestsWith(secret, key)) {
+      answers.push(await textOf(await fetch(gateway.url + path, init)));
+      answers.push(await textOf(await fetch(gateway.adminUrl + path, init)));
+    }
+    for (const text of [`${secret} / HTTP/1.1\r\n\r\n`, `GET / HTTP/1.1\r\n${secret}\r\n\r\n`, secret])
+      answers.push(await sendRaw(gateway.url, text));
+  };
 
-    await postAll();
-    // The only value that the contract echoes word for word: the message id in a rejection.
-    const echo = await gateway.post(key, { messages: [message({ messageId: secret })] });
-    const { rejections, ...rest } = (await echo.json()) as { rejections: { messageId: string }[] };
-    expect(rejections.map(({ messageId }) => messageId)).toEqual([secret]);
-    answers.push(JSON.stringify([rest, rejections.map(({ messageId: _, ...others }) => others)]));
-    // Faults have the longest log lines.
-    wire.mode = 'cut';
-    await postAll();
-    wire.mode = 'open';
-    answers.push(await (await fetch(`${gateway.adminUrl}/metrics`)).text());
-    await gateway.close();
+  await postAll();
+  // The only value that the contract echoes word for word: the message id in a rejection.
+  const echo = await gateway.post(key, { messages: [message({ messageId: secret })] });
+  const { rejections, ...rest } = (await echo.json()) as { rejections: { messageId: string }[] };
+  expect(rejections.map(({ messageId }) => messageId)).toEqual([secret]);
+  answers.push(JSON.stringify([rest, rejections.map(({ messageId: _, ...others }) => others)]));
+  // Faults have the longest log lines.
+  wire.mode = 'cut';
+  await postAll();
+  wire.mode = 'open';
+  answers.push(await (await fetch(`${gateway.adminUrl}/metrics`)).text());
+  await gateway.close();
 
-    expect(gateway.output()).toContain('"level":"error"');
-    expect(gateway.output()).not.toContain(random);
-    expect(answers.filter((text) => text.includes(random))).toEqual([]);
-    expect(answers.length).toBeGreaterThan(100);
-  });
+  expect(gateway.output()).toContain('"level":"error"');
+  expect(gateway.output()).not.toContain(random);
+  expect(answers.filter((text) => text.includes(random))).toEqual([]);
+  expect(answers.length).toBeGreaterThan(100);
 });

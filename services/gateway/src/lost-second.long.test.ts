@@ -1,6 +1,6 @@
 import { openRedisPeople } from '@playline/people/redis';
 import { until } from '@playline/testkit';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, expect, it } from 'vitest';
 import { getConsent, putConsent, wanted } from './test/audience-calls.ts';
 import { type ForgetfulRedis, openForgetfulRedis } from './test/forgetful-redis.ts';
 import { type KeyStores, openKeyStores } from './test/key-stores.ts';
@@ -62,64 +62,62 @@ async function watch(keys: Record<string, string>): Promise<Record<string, numbe
   return Object.fromEntries(seen.map(([name, statuses]) => [name, [...statuses].sort()]));
 }
 
-describe('a Redis that has lost its last writes in a crash', () => {
-  it('gets every lost change of a key back without a command, while ingest of valid keys goes on', async () => {
-    const [revoked, refreshed] = [await made('production'), await made('development')];
-    await stores.projects('create', '--name', 'other', '--id', 'other');
-    const good = (
-      JSON.parse(
-        await stores.keys(
-          'create',
-          '--environment',
-          'production',
-          '--kind',
-          'publishable',
-          '--project',
-          'other',
-          '--json',
-        ),
-      ) as { key: string }
-    ).key;
-    for (const key of [revoked, refreshed, good]) expect(await statusesOf(key)).toEqual([200, 200]);
-    redis.remember();
-    await words('production', 'revoke');
-    const successor = await made('development', 'refresh');
-    for (const key of [revoked, refreshed])
-      await until('the key has ended', async () => (await statusesOf(key)).every((status) => status === 401));
-    await crash();
-    // No gateway accepts an ended key or refuses a valid one at any time. It answers 500 while it cannot know.
-    const seen = await watch({ revoked, refreshed, good });
-    expect(seen.revoked).not.toContain(200);
-    expect(seen.refreshed).not.toContain(200);
-    expect(seen.good).toEqual([200]);
-    const verdicts = async () => Promise.all([revoked, refreshed, good, successor].map(statusesOf));
-    await until(
-      'every key is what it was',
-      async () => String(await verdicts()) === String([401, 401, 401, 401, 200, 200, 200, 200]),
-      LEVEL_MAX_MS,
-    );
-  });
+it('a Redis that has lost its last writes in a crash gets every lost change of a key back without a command, while ingest of valid keys goes on', async () => {
+  const [revoked, refreshed] = [await made('production'), await made('development')];
+  await stores.projects('create', '--name', 'other', '--id', 'other');
+  const good = (
+    JSON.parse(
+      await stores.keys(
+        'create',
+        '--environment',
+        'production',
+        '--kind',
+        'publishable',
+        '--project',
+        'other',
+        '--json',
+      ),
+    ) as { key: string }
+  ).key;
+  for (const key of [revoked, refreshed, good]) expect(await statusesOf(key)).toEqual([200, 200]);
+  redis.remember();
+  await words('production', 'revoke');
+  const successor = await made('development', 'refresh');
+  for (const key of [revoked, refreshed])
+    await until('the key has ended', async () => (await statusesOf(key)).every((status) => status === 401));
+  await crash();
+  // No gateway accepts an ended key or refuses a valid one at any time. It answers 500 while it cannot know.
+  const seen = await watch({ revoked, refreshed, good });
+  expect(seen.revoked).not.toContain(200);
+  expect(seen.refreshed).not.toContain(200);
+  expect(seen.good).toEqual([200]);
+  const verdicts = async () => Promise.all([revoked, refreshed, good, successor].map(statusesOf));
+  await until(
+    'every key is what it was',
+    async () => String(await verdicts()) === String([401, 401, 401, 401, 200, 200, 200, 200]),
+    LEVEL_MAX_MS,
+  );
+});
 
-  it('answers with the lost consent on every gateway without a command, and never with the older one', async () => {
-    const key = await made('production');
-    const [first, second] = gateways.map(({ url }) => ({ url, key }));
-    const statusAt = async (caller: { url: string; key: string }, anonymousId: string) => {
-      const answer = await getConsent(caller, `?anonymousId=${anonymousId}`);
-      return answer.status === 200 ? ((await answer.json()) as { status: string }).status : answer.status;
-    };
-    const ids = Array.from({ length: 20 }, (_, at) => `player-${at}`);
-    for (const anonymousId of ids) await putConsent(first!, wanted({ anonymousId, status: 'full' }));
-    await until('consents are answered', async () => (await statusAt(second!, ids[0]!)) === 'full');
-    redis.remember();
-    for (const [at, anonymousId] of ids.entries())
-      expect((await putConsent(at % 2 ? first! : second!, wanted({ anonymousId, status: 'none' }))).status).toBe(204);
-    await crash();
-    const seen = new Set<string | number>();
-    const endMs = performance.now() + WATCHED_MS;
-    while (performance.now() < endMs)
-      for (const anonymousId of ids)
-        for (const caller of [first!, second!]) seen.add(await statusAt(caller, anonymousId));
-    expect([...seen].filter((status) => status !== 500)).toEqual(['none']);
-    expect(await Promise.all(ids.map((id) => statusAt(second!, id)))).toEqual(ids.map(() => 'none'));
-  });
+it('a Redis that has lost its last writes in a crash answers with the lost consent on every gateway without a command, and never with the older one', async () => {
+  const key = await made('production');
+  const [first, second] = gateways.map(({ url }) => ({ url, key }));
+  const statusAt = async (caller: { url: string; key: string }, anonymousId: string) => {
+    const answer = await getConsent(caller, `?anonymousId=${anonymousId}`);
+    return answer.status === 200 ? ((await answer.json()) as { status: string }).status : answer.status;
+  };
+  const ids = Array.from({ length: 20 }, (_, at) => `player-${at}`);
+  for (const anonymousId of ids) await putConsent(first!, wanted({ anonymousId, status: 'full' }));
+  await until('consents are answered', async () => (await statusAt(second!, ids[0]!)) === 'full');
+  redis.remember();
+  for (const [at, anonymousId] of ids.entries())
+    expect((await putConsent(at % 2 ? first! : second!, wanted({ anonymousId, status: 'none' }))).status).toBe(204);
+  await crash();
+  const seen = new Set<string | number>();
+  const endMs = performance.now() + WATCHED_MS;
+  while (performance.now() < endMs)
+    for (const anonymousId of ids)
+      for (const caller of [first!, second!]) seen.add(await statusAt(caller, anonymousId));
+  expect([...seen].filter((status) => status !== 500)).toEqual(['none']);
+  expect(await Promise.all(ids.map((id) => statusAt(second!, id)))).toEqual(ids.map(() => 'none'));
 });

@@ -3,7 +3,7 @@ import { createKey, keysOfProject, refreshKey } from '@playline/access-keys';
 import { openRedisKeyUsage } from '@playline/access-keys/redis';
 import { FRAME_BYTES, messageRecordCodec } from '@playline/contracts';
 import { openWire, testStores, until, type Wire } from '@playline/testkit';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, expect, it } from 'vitest';
 import { message } from './test/open-gateway.ts';
 import { type GatewayProcess, openProcess, openRealStores, type RealStores } from './test/open-process.ts';
 
@@ -41,113 +41,109 @@ async function notReadyOf({ adminUrl }: GatewayProcess): Promise<unknown> {
   return ((await (await fetch(`${adminUrl}/readyz`)).json()) as { notReady: unknown }).notReady;
 }
 
-describe('the gateway on real stores', () => {
-  it('has written every accepted message to the log once before it answers 200', async () => {
-    const { post } = await openReady();
-    const messages = Array.from({ length: 5 }, () => [message(), message({ type: 'identify', userId: 'u' })]);
-    for (const two of messages) expect((await post(stores.key, { messages: two })).status).toBe(200);
-    const ids = idsIn(await stores.readLog());
-    for (const one of messages.flat()) expect(ids.filter((id) => id === bare(one))).toHaveLength(1);
-  });
+it('the gateway on real stores has written every accepted message to the log once before it answers 200', async () => {
+  const { post } = await openReady();
+  const messages = Array.from({ length: 5 }, () => [message(), message({ type: 'identify', userId: 'u' })]);
+  for (const two of messages) expect((await post(stores.key, { messages: two })).status).toBe(200);
+  const ids = idsIn(await stores.readLog());
+  for (const one of messages.flat()) expect(ids.filter((id) => id === bare(one))).toHaveLength(1);
+});
 
-  it('writes the use of a key, and its refusals with reason and trace, no later than its drain', async () => {
-    const { post, close } = await openReady();
-    await post(stores.key, batch(3));
-    const refused = await post(stores.key, { messages: [message({ eventName: '' })] });
-    expect(await close()).toBe(0);
-    const usage = await openRedisKeyUsage({ url: testStores().redis });
-    const [{ keyId } = { keyId: '' }] = keysOfProject(await stores.store.readAll(), stores.owner.projectId);
-    const use = (await usage.readKeys([keyId])).get(keyId)!;
-    expect(use.usesOfHour).toBeGreaterThanOrEqual(2);
-    const reason = 'ALL_MESSAGES_REJECTED';
-    expect(use.lastRefusal).toMatchObject({ reason, traceId: refused.headers.get('x-trace-id') });
-    const { environmentId } = stores.owner;
-    const minutes = (await usage.readEnvironments([environmentId], 2)).get(environmentId)!;
-    expect(minutes.reduce((sum, { accepted }) => sum + accepted, 0)).toBeGreaterThanOrEqual(3);
-    await usage.close();
-  });
+it('the gateway on real stores writes the use of a key, and its refusals with reason and trace, no later than its drain', async () => {
+  const { post, close } = await openReady();
+  await post(stores.key, batch(3));
+  const refused = await post(stores.key, { messages: [message({ eventName: '' })] });
+  expect(await close()).toBe(0);
+  const usage = await openRedisKeyUsage({ url: testStores().redis });
+  const [{ keyId } = { keyId: '' }] = keysOfProject(await stores.store.readAll(), stores.owner.projectId);
+  const use = (await usage.readKeys([keyId])).get(keyId)!;
+  expect(use.usesOfHour).toBeGreaterThanOrEqual(2);
+  const reason = 'ALL_MESSAGES_REJECTED';
+  expect(use.lastRefusal).toMatchObject({ reason, traceId: refused.headers.get('x-trace-id') });
+  const { environmentId } = stores.owner;
+  const minutes = (await usage.readEnvironments([environmentId], 2)).get(environmentId)!;
+  expect(minutes.reduce((sum, { accepted }) => sum + accepted, 0)).toBeGreaterThanOrEqual(3);
+  await usage.close();
+});
 
-  it('drains on SIGTERM under load: ends with 0, and every batch answered with 200 is on the log', async () => {
-    const { child, post, close, adminUrl } = await openReady();
-    const acknowledged: Record<string, unknown>[] = [];
-    const others: number[] = [];
-    let refused = 0;
-    const load = async () => {
-      while (child.exitCode === null && refused < 100) {
-        const body = batch(3);
-        try {
-          const { status } = await post(stores.key, body);
-          if (status === 200) acknowledged.push(...body.messages);
-          else others.push(status);
-        } catch {
-          refused++;
-          await turn();
-        }
+it('the gateway on real stores drains on SIGTERM under load: ends with 0, and every batch answered with 200 is on the log', async () => {
+  const { child, post, close, adminUrl } = await openReady();
+  const acknowledged: Record<string, unknown>[] = [];
+  const others: number[] = [];
+  let refused = 0;
+  const load = async () => {
+    while (child.exitCode === null && refused < 100) {
+      const body = batch(3);
+      try {
+        const { status } = await post(stores.key, body);
+        if (status === 200) acknowledged.push(...body.messages);
+        else others.push(status);
+      } catch {
+        refused++;
+        await turn();
       }
-    };
-    const loads = Array.from({ length: 8 }, load);
-    await until('load runs', () => acknowledged.length > 200);
-    const code = await close();
-    await Promise.all(loads);
-    expect(code).toBe(0);
-    expect(others).toEqual([]);
-    await expect(fetch(`${adminUrl}/livez`)).rejects.toThrow();
-    const stored = new Set(idsIn(await stores.readLog()));
-    expect(acknowledged.filter((one) => !stored.has(bare(one)))).toEqual([]);
-  });
-
-  it('ends a refreshed key within a second and knows its successor', async () => {
-    const { post } = await openReady();
-    const owner = { ...stores.owner, environmentId: `${stores.owner.environmentId}-refresh` };
-    const context = { store: stores.store, prefix: 'svcapik' };
-    const { key } = await createKey(context, owner);
-    expect((await post(key, batch(1))).status).toBe(200);
-    const { key: successor } = await refreshKey(context, owner);
-    await until('the old key has ended', async () => (await post(key, batch(1))).status === 401, 1000);
-    expect((await post(successor, batch(1))).status).toBe(200);
-  });
+    }
+  };
+  const loads = Array.from({ length: 8 }, load);
+  await until('load runs', () => acknowledged.length > 200);
+  const code = await close();
+  await Promise.all(loads);
+  expect(code).toBe(0);
+  expect(others).toEqual([]);
+  await expect(fetch(`${adminUrl}/livez`)).rejects.toThrow();
+  const stored = new Set(idsIn(await stores.readLog()));
+  expect(acknowledged.filter((one) => !stored.has(bare(one)))).toEqual([]);
 });
 
-describe('the gateway without one of its stores', () => {
-  it('keeps running without brokers, reports them missing, and answers 500', async () => {
-    const opened = await open({ KAFKA_BROKERS: '127.0.0.1:1', PUBLISH_DEADLINE_MS: '300' });
-    await until('the other stores are there', async () => String(await notReadyOf(opened)) === 'broker');
-    expect((await opened.post(stores.key, batch(1))).status).toBe(500);
-    expect((await fetch(`${opened.adminUrl}/livez`)).status).toBe(200);
-  });
+it('the gateway on real stores ends a refreshed key within a second and knows its successor', async () => {
+  const { post } = await openReady();
+  const owner = { ...stores.owner, environmentId: `${stores.owner.environmentId}-refresh` };
+  const context = { store: stores.store, prefix: 'svcapik' };
+  const { key } = await createKey(context, owner);
+  expect((await post(key, batch(1))).status).toBe(200);
+  const { key: successor } = await refreshKey(context, owner);
+  await until('the old key has ended', async () => (await post(key, batch(1))).status === 401, 1000);
+  expect((await post(successor, batch(1))).status).toBe(200);
+});
 
-  it('keeps running without a registry, reports it missing, answers 500, and is ready as soon as the registry is', async () => {
-    wire = await openWire(Number(new URL(testStores().registry).port));
-    wire.mode = 'cut';
-    const registry = new URL(testStores().registry);
-    registry.port = String(wire.port);
-    const opened = await open({ SCHEMA_REGISTRY_URL: registry.href });
-    await until('the other stores are there', async () => String(await notReadyOf(opened)) === 'schemas');
-    expect((await opened.post(stores.key, batch(1))).status).toBe(500);
+it('the gateway without one of its stores keeps running without brokers, reports them missing, and answers 500', async () => {
+  const opened = await open({ KAFKA_BROKERS: '127.0.0.1:1', PUBLISH_DEADLINE_MS: '300' });
+  await until('the other stores are there', async () => String(await notReadyOf(opened)) === 'broker');
+  expect((await opened.post(stores.key, batch(1))).status).toBe(500);
+  expect((await fetch(`${opened.adminUrl}/livez`)).status).toBe(200);
+});
+
+it('the gateway without one of its stores keeps running without a registry, reports it missing, answers 500, and is ready as soon as the registry is', async () => {
+  wire = await openWire(Number(new URL(testStores().registry).port));
+  wire.mode = 'cut';
+  const registry = new URL(testStores().registry);
+  registry.port = String(wire.port);
+  const opened = await open({ SCHEMA_REGISTRY_URL: registry.href });
+  await until('the other stores are there', async () => String(await notReadyOf(opened)) === 'schemas');
+  expect((await opened.post(stores.key, batch(1))).status).toBe(500);
+  wire.mode = 'open';
+  await until('the gateway is ready', async () => (await fetch(`${opened.adminUrl}/readyz`)).ok);
+  expect((await opened.post(stores.key, batch(1))).status).toBe(200);
+  wire.mode = 'cut';
+  expect((await opened.post(stores.key, batch(1))).status).toBe(200);
+});
+
+it.each(['hangs', 'cut'] as const)(
+  'the gateway without one of its stores takes messages under a cached key while Redis %s, and answers an uncached one 500',
+  async (mode) => {
+    const redis = new URL(testStores().redis);
+    wire = await openWire(Number(redis.port));
+    redis.port = String(wire.port);
+    const opened = await openReady({ REDIS_URL: redis.href });
+    expect((await opened.post(stores.key, batch(1))).status).toBe(200);
+    const owner = { ...stores.owner, environmentId: `${stores.owner.environmentId}-${mode}` };
+    wire.mode = mode;
+    const { key: uncached } = await createKey({ store: stores.store, prefix: 'svcapik' }, owner);
+    const end = Date.now() + 1500;
+    while (Date.now() < end) expect((await opened.post(stores.key, batch(1))).status).toBe(200);
+    expect((await opened.post(uncached, batch(1))).status).toBe(500);
+    expect((await fetch(`${opened.adminUrl}/readyz`)).status).toBe(200);
     wire.mode = 'open';
-    await until('the gateway is ready', async () => (await fetch(`${opened.adminUrl}/readyz`)).ok);
-    expect((await opened.post(stores.key, batch(1))).status).toBe(200);
-    wire.mode = 'cut';
-    expect((await opened.post(stores.key, batch(1))).status).toBe(200);
-  });
-
-  it.each(['hangs', 'cut'] as const)(
-    'takes messages under a cached key while Redis %s, and answers an uncached one 500',
-    async (mode) => {
-      const redis = new URL(testStores().redis);
-      wire = await openWire(Number(redis.port));
-      redis.port = String(wire.port);
-      const opened = await openReady({ REDIS_URL: redis.href });
-      expect((await opened.post(stores.key, batch(1))).status).toBe(200);
-      const owner = { ...stores.owner, environmentId: `${stores.owner.environmentId}-${mode}` };
-      wire.mode = mode;
-      const { key: uncached } = await createKey({ store: stores.store, prefix: 'svcapik' }, owner);
-      const end = Date.now() + 1500;
-      while (Date.now() < end) expect((await opened.post(stores.key, batch(1))).status).toBe(200);
-      expect((await opened.post(uncached, batch(1))).status).toBe(500);
-      expect((await fetch(`${opened.adminUrl}/readyz`)).status).toBe(200);
-      wire.mode = 'open';
-      await until('the uncached key is found', async () => (await opened.post(uncached, batch(1))).status === 200);
-    },
-  );
-});
+    await until('the uncached key is found', async () => (await opened.post(uncached, batch(1))).status === 200);
+  },
+);

@@ -60,12 +60,9 @@ await runService(logger, async (use) => {
   const rejections = await openRejectionsOf(use);
   const audience = await openAudience(use, { sync, keys });
   await use('clock', () => openClockComparison(clock, audience.people.readClockMs));
-  const lost = metrics.counter(
-    'playline_gateway_usage_lost_total',
-    'Requests that the counts of key use do not tell of',
-  );
+  const lost = metrics.counter('playline_gateway_usage_lost_total', 'Requests missing in the counts of key usage');
   const onLost = (requests: number) => lost.inc(requests);
-  // Opened before the listener, so closed after it: requests answered during the drain are counted too.
+  // Opened before the listener, so closed after it: requests of the drain are counted too.
   const usage = await use('use of keys', async () =>
     openUsageCount({ store: await openRedisKeyUsage(redis), onLost, logger }),
   );
@@ -90,16 +87,15 @@ await runService(logger, async (use) => {
     schemaIds: schemas.current,
     usage: usage.counter,
   });
-  // Opened last, so closed first: requests in flight are answered before the producer is flushed and closed.
+  // Opened last, so closed first: requests in flight are answered before the producer closes.
   server = await use('listener', () => openHttpServer({ app, host: config.HTTP_HOST, port: config.HTTP_PORT }));
 });
 
-/** Opens the views of keys, projects and other records in Redis, and keeps them in sync with their logs. */
 async function openViews(use: Use) {
   const log = await use('log reader', () => openLogReader(kafka));
   const sync = { log, registry, topicPrefix, logger };
   const keys = await use('keys', async () => openSyncedKeys(await openRedisRecords(ACCESS_KEYS, redis), sync));
-  // Each waits a moment for a Redis that is away. Opened in parallel, all of them take no longer than one.
+  // Opened in parallel, so that all of them wait for an absent Redis no longer than one.
   await Promise.all(
     RECORD_KINDS.filter(({ name }) => name !== PROJECTS.name && name !== ACCESS_KEYS.name).map((kind) =>
       use(kind.name, async () => openSyncedRecords(await openRedisRecords(kind, redis), sync)),
@@ -111,14 +107,13 @@ async function openViews(use: Use) {
   return { sync, keys, ratesOf };
 }
 
-/** Rejections have their own producer: a rejection topic without a leader must not delay accepted messages. */
+/** A rejection topic without a leader must not delay accepted messages. */
 function openRejectionsOf(use: Use) {
   const topic = topicPrefix + TOPICS.rejections.name;
   const open = () => openProducer({ ...kafka, clientId: 'gateway-rejections', topics: [topic], logger, onLogTime });
   return use('rejections', async () => openRejections({ producer: await open(), topic, registry, metrics, logger }));
 }
 
-/** Opens the ports of the operations on one identity: its consent and its erasure. */
 async function openAudience(use: Use, { sync, keys }: { sync: SyncParts; keys: SyncedKeys }) {
   const consentTopic = topicPrefix + TOPICS.consents.name;
   const own = { onUnusable: redis.onFault, consentTopic, commandTimeoutMs: COMMAND_TIMEOUT_MS };

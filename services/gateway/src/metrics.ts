@@ -2,7 +2,7 @@ import type { RejectionCode } from '@playline/contracts';
 import type { ApplyOutcome } from '@playline/people';
 import type { Metrics } from '@playline/runtime';
 
-/** What the gateway counts. Labels are few and fixed: no ids, no content. */
+/** Labels are few and fixed: no ids, no content. */
 export interface GatewayMetrics {
   onAccepted(messages: number): void;
   onRejected(code: RejectionCode, errors: number): void;
@@ -12,7 +12,7 @@ export interface GatewayMetrics {
   onConsent(outcome: ApplyOutcome): void;
 }
 
-/** From one round trip on an idle network to the publish deadline. */
+/** From one round trip to the publish deadline. */
 const PUBLISH_BUCKETS_S = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5];
 
 export function createGatewayMetrics(metrics: Metrics): GatewayMetrics {

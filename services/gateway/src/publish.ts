@@ -2,7 +2,7 @@ import { PublicError } from '@playline/errors';
 import { Deadlines, type Reservation } from '@playline/http';
 import type { OutgoingRecord, Producer } from '@playline/stream';
 
-/** Publishes the records of one request; resolves when all are acknowledged. */
+/** Resolves when all records are acknowledged. */
 export type Publish = (records: readonly OutgoingRecord[], reservation: Reservation) => Promise<void>;
 
 export interface PublishOptions {
@@ -12,9 +12,8 @@ export interface PublishOptions {
 }
 
 /**
- * Builds the only path to the brokers. Delivery guarantee: it resolves only after the brokers have acknowledged all
- * records. A fault or the deadline rejects with INTERNAL_SERVER_ERROR, and clients then send the same ids again.
- * The bytes stay counted until the producer settles, not until the deadline, because they stay in memory until then.
+ * The only path of messages to the brokers. Rejects with INTERNAL_SERVER_ERROR on a fault or at the deadline. The bytes
+ * stay reserved until the producer settles, because they stay in memory until then.
  */
 export function createPublish({ producer, deadlineMs, onPublished = () => {} }: PublishOptions): Publish {
   const deadlines = new Deadlines();
@@ -39,19 +38,18 @@ export function createPublish({ producer, deadlineMs, onPublished = () => {} }: 
     });
 }
 
-/** Name and value of a header have a length byte each. */
+/** Name and value have a length byte each. */
 const HEADER_FRAME_BYTES = 2;
 
 type Headers = OutgoingRecord['headers'];
 
-/** Bytes that the headers take in every record that has them. */
 function headerBytesOf(headers: Headers): number {
   let bytes = 0;
   for (const name in headers) bytes += HEADER_FRAME_BYTES + name.length + headers[name]!.length;
   return bytes;
 }
 
-/** Bytes that the records take in memory until they are acknowledged. */
+/** Bytes of the records in memory until they are acknowledged. */
 export function bytesOf(records: readonly OutgoingRecord[]): number {
   let bytes = 0;
   let headers: Headers;

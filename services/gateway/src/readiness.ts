@@ -10,14 +10,11 @@ export interface ReadinessParts {
   schemas: Pick<SchemaIdCache, 'current'>;
   keys: { ready(): Promise<boolean> };
   clock: Pick<ClockWatch, 'fault'>;
-  /** False from the start of a drain. */
+  /** False during a drain. */
   accepting: () => boolean;
 }
 
-/**
- * Builds the answer to `/readyz`. The keys count only until they are known. After that ingest continues with the
- * known keys through an outage of Redis, which taking the gateway out of service would end.
- */
+/** The checks of `/readyz`. Once known, keys outlast an outage of Redis. */
 export function createReadiness(parts: ReadinessParts): ReadinessChecks {
   let keysSeen = false;
   return {
@@ -33,9 +30,8 @@ export function createReadiness(parts: ReadinessParts): ReadinessChecks {
 }
 
 /**
- * Builds the checks that leave the gateway ready. A full, emptied or absent Redis fails consents and erasures, but
- * taking the gateway out of service would end ingest too. The metric is measured at every scrape, so it reports a Redis
- * that refuses writes before anybody changes a consent.
+ * Checks that leave the gateway ready: without a writable Redis only consents and erasures fail. The metric is measured
+ * at each scrape.
  */
 export function createDegraded(
   people: Pick<AudiencePorts['people'], 'ready' | 'takesWrites'>,

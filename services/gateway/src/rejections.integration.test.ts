@@ -2,76 +2,74 @@ import { FRAME_BYTES, type RejectionRecord, rejectionCodec, TOPICS } from '@play
 import { openRecordConsumer } from '@playline/stream/kafka';
 import { testStores, until } from '@playline/testkit';
 import { Kafka, logLevel } from 'kafkajs';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, expect, it } from 'vitest';
 import { message } from './test/open-gateway.ts';
 import { type GatewayProcess, openProcess, openRealStores, type RealStores } from './test/open-process.ts';
 
-describe('the gateway and the topic of rejections', () => {
-  let stores: RealStores;
-  let topic: string;
-  let gateway: GatewayProcess | undefined;
+let stores: RealStores;
+let topic: string;
+let gateway: GatewayProcess | undefined;
 
-  beforeAll(async () => {
-    stores = await openRealStores();
-    topic = stores.topicPrefix + TOPICS.rejections.name;
+beforeAll(async () => {
+  stores = await openRealStores();
+  topic = stores.topicPrefix + TOPICS.rejections.name;
+});
+afterEach(async () => {
+  await gateway?.close();
+  gateway = undefined;
+});
+afterAll(() => stores.close());
+
+const openReady = async () => {
+  const opened = await openProcess(stores.topicPrefix);
+  gateway = opened;
+  await until('the gateway is ready', async () => (await fetch(`${opened.adminUrl}/readyz`)).ok);
+  return opened;
+};
+const metricsOf = async ({ adminUrl }: GatewayProcess) => (await fetch(`${adminUrl}/metrics`)).text();
+const post = ({ post: send }: GatewayProcess) =>
+  send(stores.key, { messages: [message(), message({ type: 'jump', surface: 'unreal' })] });
+
+it('the gateway writes rejections to the log, also those published just before SIGTERM', async () => {
+  const opened = await openReady();
+  const told: RejectionRecord[] = [];
+  const consumer = await openRecordConsumer({
+    brokers: testStores().kafka,
+    groupId: `${stores.topicPrefix}rejections`,
+    topics: [topic],
+    sessionTimeoutMs: 10_000,
+    onBatch: async (records) => {
+      for (const { value } of records) told.push(rejectionCodec.decode(value!.subarray(FRAME_BYTES)));
+    },
   });
-  afterEach(async () => {
-    await gateway?.close();
-    gateway = undefined;
-  });
-  afterAll(() => stores.close());
-
-  const openReady = async () => {
-    const opened = await openProcess(stores.topicPrefix);
-    gateway = opened;
-    await until('the gateway is ready', async () => (await fetch(`${opened.adminUrl}/readyz`)).ok);
-    return opened;
-  };
-  const metricsOf = async ({ adminUrl }: GatewayProcess) => (await fetch(`${adminUrl}/metrics`)).text();
-  const post = ({ post: send }: GatewayProcess) =>
-    send(stores.key, { messages: [message(), message({ type: 'jump', surface: 'unreal' })] });
-
-  it('writes rejections to the log, also those published just before SIGTERM', async () => {
-    const opened = await openReady();
-    const told: RejectionRecord[] = [];
-    const consumer = await openRecordConsumer({
-      brokers: testStores().kafka,
-      groupId: `${stores.topicPrefix}rejections`,
-      topics: [topic],
-      sessionTimeoutMs: 10_000,
-      onBatch: async (records) => {
-        for (const { value } of records) told.push(rejectionCodec.decode(value!.subarray(FRAME_BYTES)));
-      },
-    });
-    try {
-      // Rejections are dropped until the registry has returned the schema's id; readiness does not wait for it.
-      await until('a rejection is told', async () => (await post(opened)).ok && told.length > 0);
-      const answer = await post(opened);
-      expect(await opened.close()).toBe(0);
-      const traceId = answer.headers.get('x-trace-id');
-      const record = await until('the last one', () => told.find((one) => one.traceId === traceId));
-      expect(record).toMatchObject({
-        environmentId: stores.owner.environmentId,
-        code: 'UNSUPPORTED_TYPE',
-        field: 'type',
-        surface: 'unreal',
-      });
-    } finally {
-      await consumer.close();
-    }
-  });
-
-  it('accepts messages as before when the topic is gone', async () => {
-    const admin = new Kafka({ clientId: 'test', brokers: testStores().kafka, logLevel: logLevel.NOTHING }).admin();
-    await admin.connect();
-    await admin.deleteTopics({ topics: [topic] });
-    await admin.disconnect();
-    const opened = await openReady();
-    await until('a rejection is lost', async () => {
-      expect((await post(opened)).status).toBe(200);
-      return /playline_gateway_rejections_dropped_total\{reason="fault"\S* [1-9]/.test(await metricsOf(opened));
-    });
-    expect((await post(opened)).status).toBe(200);
+  try {
+    // Rejections are dropped until the registry has returned the schema's id; readiness does not wait for it.
+    await until('a rejection is told', async () => (await post(opened)).ok && told.length > 0);
+    const answer = await post(opened);
     expect(await opened.close()).toBe(0);
+    const traceId = answer.headers.get('x-trace-id');
+    const record = await until('the last one', () => told.find((one) => one.traceId === traceId));
+    expect(record).toMatchObject({
+      environmentId: stores.owner.environmentId,
+      code: 'UNSUPPORTED_TYPE',
+      field: 'type',
+      surface: 'unreal',
+    });
+  } finally {
+    await consumer.close();
+  }
+});
+
+it('the gateway accepts messages as before when the topic is gone', async () => {
+  const admin = new Kafka({ clientId: 'test', brokers: testStores().kafka, logLevel: logLevel.NOTHING }).admin();
+  await admin.connect();
+  await admin.deleteTopics({ topics: [topic] });
+  await admin.disconnect();
+  const opened = await openReady();
+  await until('a rejection is lost', async () => {
+    expect((await post(opened)).status).toBe(200);
+    return /playline_gateway_rejections_dropped_total\{reason="fault"\S* [1-9]/.test(await metricsOf(opened));
   });
+  expect((await post(opened)).status).toBe(200);
+  expect(await opened.close()).toBe(0);
 });

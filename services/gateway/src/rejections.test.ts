@@ -1,7 +1,7 @@
 import { FRAME_BYTES, type RejectionRecord, rejectionCodec, schemaIdOf } from '@playline/contracts';
 import { createMetrics } from '@playline/runtime';
 import fc from 'fast-check';
-import { describe, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { type BatchRejections, createPublishRejections, type PublishRejectionsOptions } from './rejections.ts';
 import { createTestProducer } from './test/open-gateway.ts';
 
@@ -46,114 +46,112 @@ function openPublisher(options: Partial<PublishRejectionsOptions> = {}) {
   };
 }
 
-describe('the way of rejections to the log', () => {
-  it('writes one record for each error, keyed by the environment, with its trace', () => {
-    const { publish, producer } = openPublisher();
-    publish({ records: [rejection, { ...rejection, field: 'type' }], omitted: 0 });
-    const records = producer.sent[0]?.records ?? [];
-    expect(records.map(({ topic, key, headers }) => [topic, key?.toString(), headers])).toEqual([
-      // No header: the trace is in the value.
-      [TOPIC, 'demo-test', undefined],
-      [TOPIC, 'demo-test', undefined],
-    ]);
-    expect(records.map(({ value }) => schemaIdOf(value))).toEqual([3, 3]);
-    expect(records.map(({ value }) => rejectionCodec.decode(value.subarray(FRAME_BYTES)))).toEqual([
-      rejection,
-      { ...rejection, field: 'type' },
-    ]);
-  });
+it('the publisher of rejections writes one record for each error, keyed by the environment, with its trace', () => {
+  const { publish, producer } = openPublisher();
+  publish({ records: [rejection, { ...rejection, field: 'type' }], omitted: 0 });
+  const records = producer.sent[0]?.records ?? [];
+  expect(records.map(({ topic, key, headers }) => [topic, key?.toString(), headers])).toEqual([
+    // No header: the trace is in the value.
+    [TOPIC, 'demo-test', undefined],
+    [TOPIC, 'demo-test', undefined],
+  ]);
+  expect(records.map(({ value }) => schemaIdOf(value))).toEqual([3, 3]);
+  expect(records.map(({ value }) => rejectionCodec.decode(value.subarray(FRAME_BYTES)))).toEqual([
+    rejection,
+    { ...rejection, field: 'type' },
+  ]);
+});
 
-  it('writes no more bytes than the batch may use, records the first errors and counts the rest', async () => {
-    const { publish, producer, dropped, sentCount } = openPublisher();
-    publish(batchOf(50), 1_000);
-    const bytes = producer.sent[0]!.records.reduce((sum, { key, value }) => sum + key!.length + value.length, 0);
-    expect(bytes).toBeLessThanOrEqual(1_000);
-    expect(bytes).toBeGreaterThan(700);
-    expect(await dropped('batch')).toBe(50 - sentCount());
-    publish(batchOf(1), 0);
-    expect(producer.sent).toHaveLength(1);
-    expect(await dropped('batch')).toBe(51 - sentCount());
-  });
+it('the publisher of rejections writes no more bytes than the batch may use, records the first errors and counts the rest', async () => {
+  const { publish, producer, dropped, sentCount } = openPublisher();
+  publish(batchOf(50), 1_000);
+  const bytes = producer.sent[0]!.records.reduce((sum, { key, value }) => sum + key!.length + value.length, 0);
+  expect(bytes).toBeLessThanOrEqual(1_000);
+  expect(bytes).toBeGreaterThan(700);
+  expect(await dropped('batch')).toBe(50 - sentCount());
+  publish(batchOf(1), 0);
+  expect(producer.sent).toHaveLength(1);
+  expect(await dropped('batch')).toBe(51 - sentCount());
+});
 
-  it('keeps no more than its bound when the producer never acknowledges, drops the rest and counts it', async () => {
-    const { publish, producer, heldBytes, dropped, sentCount } = openPublisher();
-    for (let batch = 0; batch < 100; batch++) publish(batchOf(5));
-    expect(sentCount()).toBeGreaterThan(0);
-    expect(await heldBytes()).toBeLessThanOrEqual(BYTES_MAX);
-    expect(await dropped('budget')).toBe(500 - sentCount());
-    // Once the producer has settled them, there is room again.
-    for (const { done } of producer.sent) done(null);
-    expect(await heldBytes()).toBe(0);
-    const before = sentCount();
-    publish(batchOf(5));
-    expect(sentCount()).toBe(before + 5);
-  });
+it('the publisher of rejections keeps no more than its bound when the producer never acknowledges, drops the rest and counts it', async () => {
+  const { publish, producer, heldBytes, dropped, sentCount } = openPublisher();
+  for (let batch = 0; batch < 100; batch++) publish(batchOf(5));
+  expect(sentCount()).toBeGreaterThan(0);
+  expect(await heldBytes()).toBeLessThanOrEqual(BYTES_MAX);
+  expect(await dropped('budget')).toBe(500 - sentCount());
+  // Once the producer has settled them, there is room again.
+  for (const { done } of producer.sent) done(null);
+  expect(await heldBytes()).toBe(0);
+  const before = sentCount();
+  publish(batchOf(5));
+  expect(sentCount()).toBe(before + 5);
+});
 
-  it('keeps within its bound and counts every error once, in any order of batches and settlements', async () => {
-    const step = fc.oneof(
-      fc.record({ kind: fc.constant('publish' as const), errors: fc.nat(40), omitted: fc.nat(3) }),
-      fc.record({ kind: fc.constant('settle' as const), fails: fc.boolean() }),
-    );
-    await fc.assert(
-      fc.asyncProperty(fc.array(step, { maxLength: 30 }), async (steps) => {
-        const { publish, producer, heldBytes, dropped, sentCount } = openPublisher();
-        let [total, failed, settled] = [0, 0, 0];
-        for (const each of steps) {
-          if (each.kind === 'publish') {
-            publish(batchOf(each.errors, each.omitted));
-            total += each.errors + each.omitted;
-          } else if (settled < producer.sent.length) {
-            const { records, done } = producer.sent[settled++]!;
-            done(each.fails ? new Error('NOT_LEADER') : null);
-            failed += each.fails ? records.length : 0;
-          }
-          expect(await heldBytes()).toBeLessThanOrEqual(BYTES_MAX);
+it('the publisher of rejections keeps within its bound and counts every error once, in any order of batches and settlements', async () => {
+  const step = fc.oneof(
+    fc.record({ kind: fc.constant('publish' as const), errors: fc.nat(40), omitted: fc.nat(3) }),
+    fc.record({ kind: fc.constant('settle' as const), fails: fc.boolean() }),
+  );
+  await fc.assert(
+    fc.asyncProperty(fc.array(step, { maxLength: 30 }), async (steps) => {
+      const { publish, producer, heldBytes, dropped, sentCount } = openPublisher();
+      let [total, failed, settled] = [0, 0, 0];
+      for (const each of steps) {
+        if (each.kind === 'publish') {
+          publish(batchOf(each.errors, each.omitted));
+          total += each.errors + each.omitted;
+        } else if (settled < producer.sent.length) {
+          const { records, done } = producer.sent[settled++]!;
+          done(each.fails ? new Error('NOT_LEADER') : null);
+          failed += each.fails ? records.length : 0;
         }
-        expect(await dropped('fault')).toBe(failed);
-        expect(sentCount() + (await dropped()) - failed).toBe(total);
-        for (const { done } of producer.sent.slice(settled)) done(null);
-        expect(await heldBytes()).toBe(0);
-      }),
-      { numRuns: 50 },
-    );
-  });
+        expect(await heldBytes()).toBeLessThanOrEqual(BYTES_MAX);
+      }
+      expect(await dropped('fault')).toBe(failed);
+      expect(sentCount() + (await dropped()) - failed).toBe(total);
+      for (const { done } of producer.sent.slice(settled)) done(null);
+      expect(await heldBytes()).toBe(0);
+    }),
+    { numRuns: 50 },
+  );
+});
 
-  it('counts refusals of the brokers and faults of the producer, and frees their room', async () => {
-    const refused = openPublisher();
-    refused.publish(batchOf(2));
-    refused.producer.sent[0]?.done(new Error('refused'));
-    // A producer that settles twice must not free the same room twice.
-    refused.producer.sent[0]?.done(new Error('refused'));
-    expect([await refused.dropped('fault'), await refused.heldBytes()]).toEqual([2, 0]);
+it('the publisher of rejections counts refusals of the brokers and faults of the producer, and frees their room', async () => {
+  const refused = openPublisher();
+  refused.publish(batchOf(2));
+  refused.producer.sent[0]?.done(new Error('refused'));
+  // A producer that settles twice must not free the same room twice.
+  refused.producer.sent[0]?.done(new Error('refused'));
+  expect([await refused.dropped('fault'), await refused.heldBytes()]).toEqual([2, 0]);
 
-    const throwing = openPublisher({
-      producer: {
-        send: () => {
-          throw new Error('closed');
-        },
+  const throwing = openPublisher({
+    producer: {
+      send: () => {
+        throw new Error('closed');
       },
-    });
-    throwing.publish(batchOf(3));
-    expect([await throwing.dropped('fault'), await throwing.heldBytes()]).toEqual([3, 0]);
-
-    const broken = openPublisher();
-    broken.publish({ records: [{ ...rejection, field: undefined as unknown as string }], omitted: 0 });
-    expect([await broken.dropped('fault'), await broken.heldBytes()]).toEqual([1, 0]);
+    },
   });
+  throwing.publish(batchOf(3));
+  expect([await throwing.dropped('fault'), await throwing.heldBytes()]).toEqual([3, 0]);
 
-  it('sends nothing before the registry has returned the schema id, and counts what it drops', async () => {
-    const { publish, producer, dropped } = openPublisher({ schemaId: () => null });
-    publish(batchOf(4, 2));
-    expect(producer.sent).toEqual([]);
-    expect([await dropped('schema'), await dropped('batch')]).toEqual([4, 2]);
-  });
+  const broken = openPublisher();
+  broken.publish({ records: [{ ...rejection, field: undefined as unknown as string }], omitted: 0 });
+  expect([await broken.dropped('fault'), await broken.heldBytes()]).toEqual([1, 0]);
+});
 
-  it('keeps no reference to a shared buffer', () => {
-    const { publish, producer } = openPublisher();
-    publish(batchOf(3));
-    const records = producer.sent[0]?.records ?? [];
-    const buffers = records.flatMap(({ key, value }) => [key!, value]);
-    const bytes = buffers.reduce((sum, { length }) => sum + length, 0);
-    for (const { buffer } of buffers) expect(buffer.byteLength).toBe(bytes);
-  });
+it('the publisher of rejections sends nothing before the registry has returned the schema id, and counts what it drops', async () => {
+  const { publish, producer, dropped } = openPublisher({ schemaId: () => null });
+  publish(batchOf(4, 2));
+  expect(producer.sent).toEqual([]);
+  expect([await dropped('schema'), await dropped('batch')]).toEqual([4, 2]);
+});
+
+it('the publisher of rejections keeps no reference to a shared buffer', () => {
+  const { publish, producer } = openPublisher();
+  publish(batchOf(3));
+  const records = producer.sent[0]?.records ?? [];
+  const buffers = records.flatMap(({ key, value }) => [key!, value]);
+  const bytes = buffers.reduce((sum, { length }) => sum + length, 0);
+  for (const { buffer } of buffers) expect(buffer.byteLength).toBe(bytes);
 });

@@ -9,7 +9,7 @@ import { openRedisRecords, type RedisRecordView } from '@playline/access-keys/re
 import { createSchemaRegistry, openLogReader, openProducer } from '@playline/stream/kafka';
 import { testStores, until } from '@playline/testkit';
 import { Redis } from 'ioredis';
-import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
+import { afterAll, beforeAll, expect, it, onTestFinished } from 'vitest';
 import { type KeyStores, openKeyStores } from './test/key-stores.ts';
 import { openProcess } from './test/open-process.ts';
 
@@ -68,20 +68,18 @@ async function revokeHalf(keyId: string): Promise<void> {
   await reader.close();
 }
 
-describe('a running gateway', () => {
-  it('brings records of access back into a Redis that was emptied', async () => {
-    await create('Acme');
-    await open();
-    const redis = new Redis(stores.redisUrl);
-    onTestFinished(() => redis.disconnect());
-    await redis.flushdb();
-    await until('the keys are back', async () => (await partners())?.includes('Acme') === true);
-  });
+it('a running gateway brings records of access back into a Redis that was emptied', async () => {
+  await create('Acme');
+  await open();
+  const redis = new Redis(stores.redisUrl);
+  onTestFinished(() => redis.disconnect());
+  await redis.flushdb();
+  await until('the keys are back', async () => (await partners())?.includes('Acme') === true);
+});
 
-  it('applies a change whose command died between log and Redis', async () => {
-    const { keyId } = await create('Beta');
-    await open();
-    await revokeHalf(keyId);
-    await until('the key has ended', async () => (await partners())?.includes('Beta') === false);
-  });
+it('a running gateway applies a change whose command died between log and Redis', async () => {
+  const { keyId } = await create('Beta');
+  await open();
+  await revokeHalf(keyId);
+  await until('the key has ended', async () => (await partners())?.includes('Beta') === false);
 });

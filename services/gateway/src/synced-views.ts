@@ -18,21 +18,19 @@ import type { Closable, Logger } from '@playline/runtime';
 import { pause } from '@playline/stores';
 import type { LogReader, SchemaRegistry } from '@playline/stream';
 
-/** What is needed to sync views in Redis from their logs. One reader of the log serves all views. */
+/** One reader of the log serves all views. */
 export interface SyncParts {
   log: Pick<LogReader, 'bounds' | 'read'>;
   registry: Pick<SchemaRegistry, 'schemaOf'>;
-  /** Put before every topic name. */
   topicPrefix: string;
   logger: Logger;
 }
 
-/** An open view of records in Redis. */
 export type OpenRecordView<R extends Change> = RecordView<R> & Closable;
 
 /**
- * Keeps one kind of records in Redis in sync with its log, for every process that reads them from Redis: after a start
- * of Redis that may have lost some, and after a command that died between log and Redis. Closes the view.
+ * Keeps one kind of records in Redis in sync with its log: after a restart of Redis that lost some, and after a command
+ * that died between log and Redis. Closes the view.
  * @returns the view for readers: a read of an incomplete view waits for the sync
  */
 export function openSyncedRecords<R extends Change>(
@@ -53,7 +51,7 @@ export function openSyncedRecords<R extends Change>(
     name: kind.name.replaceAll('-', ' '),
     run: async () => {
       const { run, completeIn } = await view.status();
-      // By periods of the process, so that all kinds are compared at the same moment and share their requests.
+      // By periods of the process, so that all kinds are compared at the same time and share requests.
       const present = period();
       if (completeIn === run && present === comparedIn) return null;
       const records = await syncFromLog({ view, log: reader });
@@ -73,13 +71,12 @@ export function openSyncedRecords<R extends Change>(
   };
 }
 
-/** The keys that verifiers use. */
 export interface SyncedKeys extends Pick<KeyLookup<KeyRecord>, 'find' | 'isEmpty'>, Closable {
   /** True once this process knows all keys. */
   ready(): Promise<boolean>;
 }
 
-/** Opens the keys, and keeps their view in sync with the log. Closes the view. */
+/** Keeps the keys in sync with the log. Closes the view. */
 export function openSyncedKeys(view: OpenRecordView<AccessKeyRecord>, sync: SyncParts): SyncedKeys {
   const records = openSyncedRecords(view, sync);
   const keys = openKeys({ view: records });
@@ -96,14 +93,19 @@ export function openSyncedKeys(view: OpenRecordView<AccessKeyRecord>, sync: Sync
   };
 }
 
-/** Keeps the consents in sync with `audience.consents.v1`. */
+/** Keeps consents in sync with `audience.consents.v1`. */
 export function openSyncedConsents(
   store: ConsentStore,
   { log, registry, topicPrefix, logger }: SyncParts,
 ): Pick<ConsentStore, 'apply' | 'read'> & Closable {
   const topic = topicPrefix + TOPICS.consents.name;
   const consentLog: ConsentLog = {
-    bounds: () => boundsOf(log, topic),
+    bounds: async () => {
+      const bounds = await log.bounds(topic);
+      // Otherwise a missing topic would appear as a log without changes.
+      if (bounds.length === 0) throw new Error(`the topic ${topic} does not exist`);
+      return bounds;
+    },
     read: (range) => log.read({ topic, ...range }),
     schemaOf: registry.schemaOf,
   };
@@ -120,119 +122,90 @@ export function openSyncedConsents(
   };
 }
 
-/** @throws Error when the topic does not exist, because a missing topic would look like a log without changes */
-async function boundsOf(log: SyncParts['log'], topic: string) {
-  const bounds = await log.bounds(topic);
-  if (bounds.length === 0) throw new Error(`there is no topic ${topic}`);
-  return bounds;
-}
-
-interface CatchUpParts {
-  /** The view's content, as log lines name it. */
+interface CatchUpOptions {
+  /** For log lines. */
   name: string;
-  /** Reads from the log what Redis may have lost. @returns records read; null when none are known to be missing */
+  /**
+   * Repairs the copy from the log.
+   * @returns records read; null when nothing is known to be missing
+   */
   run(): Promise<number | null>;
-  /** True for the fault of a view that may have lost something. */
+  /** True for the fault of a copy that may be incomplete. */
   isLagging(fault: unknown): boolean;
   logger: Logger;
 }
 
-/** Brings a view in Redis up to date after every start of Redis. A timer or a question notices the start. */
+/** Repairs a copy in Redis after every restart of Redis. */
 export interface CatchUp extends Closable {
   /**
-   * Asks the view. If the view may have lost something, the log is read and the question is asked again. The caller
-   * does not wait for that where it cannot help: while the log cannot be read, and after a reading that changed nothing
-   * (a new deployment has an empty log).
-   * @throws whatever the question or the reading of the log throws
+   * Runs a query, and again after a repair if the copy may be incomplete. Does not wait for a repair while repairs
+   * fail, or after one that changed nothing (a new deployment has an empty log).
+   * @throws what the query or the repair throws
    */
-  query<T>(question: () => Promise<T>): Promise<T>;
+  query<T>(run: () => Promise<T>): Promise<T>;
 }
 
-/** How soon a start of Redis is noticed without a request. Each check is one command of ten microseconds. */
+/** One command of ten microseconds per check. */
 const CHECK_INTERVAL_MS = 500;
-/** Wait after a failed comparison: Kafka or Redis is away, or a new deployment has no key yet. */
+/** Kafka or Redis is away, or a new deployment has no key yet. */
 const RETRY_MS = 1_000;
 
-/** Checks twice a second, and at a question that Redis cannot answer. The log is read once at a time. */
-export function openCatchUp({ name, run, isLagging, logger }: CatchUpParts): CatchUp {
+/** Checks twice a second, and when a query meets an incomplete copy. Repairs run one at a time. */
+export function openCatchUp({ name, run, isLagging, logger }: CatchUpOptions): CatchUp {
   let running: Promise<void> | null = null;
-  let hasFailed = false;
-  const once = async () => {
-    let records: number | null;
-    try {
-      records = await run();
-    } catch (fault) {
-      hasFailed = true;
-      throw fault;
-    }
-    hasFailed = false;
-    if (records !== null) logger.info({ records }, `${name} in Redis are in sync with the log again`);
-  };
-  const catchUp = () => {
-    running ??= once().finally(() => {
-      running = null;
-    });
+  let lastRepairFailed = false;
+  // The last repair changed nothing, so queries do not wait for another until one succeeds.
+  let nothingToRecover = false;
+  const repair = () => {
+    running ??= run()
+      .then(
+        (records) => {
+          lastRepairFailed = false;
+          if (records !== null) logger.info({ copy: name, records }, 'copy synced from the log');
+        },
+        (fault: unknown) => {
+          lastRepairFailed = true;
+          throw fault;
+        },
+      )
+      .finally(() => {
+        running = null;
+      });
     return running;
+  };
+  const query = async <T>(read: () => Promise<T>): Promise<T> => {
+    let repairsMax = 1;
+    for (let repairs = 0; ; repairs++) {
+      try {
+        const answer = await read();
+        nothingToRecover = false;
+        return answer;
+      } catch (fault) {
+        if (!isLagging(fault)) throw fault;
+        if (repairs === 0 && (nothingToRecover || lastRepairFailed)) throw fault;
+        // A repair that is running may have started before Redis lost the answer.
+        if (repairs === 0 && running !== null) repairsMax = 2;
+        nothingToRecover = repairs === repairsMax;
+        if (nothingToRecover) throw fault;
+      }
+      await repair();
+    }
   };
   const closed = new AbortController();
   const watch = async () => {
-    let wasTold = false;
+    let isReported = false;
     while (!closed.signal.aborted) {
-      const error = await catchUp().then(
+      const error = await repair().then(
         () => null,
         (fault: unknown) => fault,
       );
-      // One line for each outage, not one a second.
-      if (error !== null && !wasTold) logger.warn({ error }, `${name} in Redis cannot be compared with the log`);
-      wasTold = error !== null;
+      // One line per outage.
+      if (error !== null && !isReported) logger.warn({ error, copy: name }, 'comparing the copy with the log failed');
+      isReported = error !== null;
       if (error === null) await nextPoll(CHECK_INTERVAL_MS, closed.signal);
       else await pause(RETRY_MS, closed.signal);
     }
   };
   void watch();
-  return {
-    query: createQuery({ catchUp, isLagging, isRunning: () => running !== null, hasFailed: () => hasFailed }),
-    close: () => closed.abort(),
-  };
-}
-
-interface QueryParts extends Pick<CatchUpParts, 'isLagging'> {
-  /** Starts a catch-up, or returns the one that is running. */
-  catchUp(): Promise<void>;
-  isRunning(): boolean;
-  /** Whether the last catch-up failed. */
-  hasFailed(): boolean;
-}
-
-function createQuery({ catchUp, isLagging, isRunning, hasFailed }: QueryParts): CatchUp['query'] {
-  /** True after a reading of the log that changed nothing. Until a question is answered, none waits for a reading. */
-  let wasVain = false;
-  const answered = async <T>(question: () => Promise<T>): Promise<T> => {
-    const answer = await question();
-    wasVain = false;
-    return answer;
-  };
-  return async (question) => {
-    try {
-      return await answered(question);
-    } catch (fault) {
-      if (!isLagging(fault) || wasVain || hasFailed()) throw fault;
-    }
-    if (isRunning()) {
-      await catchUp();
-      try {
-        return await answered(question);
-      } catch (fault) {
-        // The running catch-up may have begun before Redis lost the answer, so the log is read once more.
-        if (!isLagging(fault)) throw fault;
-      }
-    }
-    await catchUp();
-    try {
-      return await answered(question);
-    } catch (fault) {
-      wasVain = isLagging(fault);
-      throw fault;
-    }
-  };
+  return { query, close: () => closed.abort() };
 }

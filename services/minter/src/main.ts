@@ -50,14 +50,14 @@ const metrics = createMetrics(SERVICE);
 const faults = createConnectionFaults(logger);
 const kafka = { ...toKafka(config, logger), onFault: faults.listenerOf('Kafka') };
 const topicOf = ({ name }: { name: string }) => config.TOPIC_PREFIX + name;
-/** Addresses of nodes may contain secrets and are never shown: a chain is identified by its name. */
+/** Addresses may contain secrets: the name identifies a chain. */
 const toChain = ({ name, urls, finality, pollMs, ...rest }: MintableChain) => {
   const { chainId, gasMax, feeMaxWei: feeMax, priorityFeeMaxWei: priorityFeeMax, openNoncesMax, ...counts } = rest;
   const waits = { stuckAfterMs: rest.stuckAfterS * 1000, resendEveryMs: rest.resendEveryS * 1000 };
   const nodes = urls.map((url) => {
     const node = { url, timeoutMs: NODE_TIMEOUT_MS };
-    const askTogether = createJsonRpcTogether(createRpcBatches(node));
-    return createRpcNode({ call: createJsonRpc(createRpcClient(node)), callBatch: askTogether, finality });
+    const callBatch = createJsonRpcTogether(createRpcBatches(node));
+    return createRpcNode({ call: createJsonRpc(createRpcClient(node)), callBatch, finality });
   });
   const { unfinalNoncesMax, assetsMax } = counts;
   const rules = { chainId, gasMax, feeMax, priorityFeeMax, openNoncesMax, unfinalNoncesMax, assetsMax, ...waits };
@@ -84,7 +84,7 @@ function openLog({ registry, reader }: Pick<LogParts, 'registry' | 'reader'>) {
   });
 }
 
-/** The schema's id is looked up with the first change: the minter starts while the registry is away. */
+/** On the first change, because the registry may be unavailable at start. */
 const createOpenStore =
   (view: RecordView<SignableKeyRecord>, { registry, reader, producer }: LogParts): ResealParts['openStore'] =>
   async () => {
@@ -113,7 +113,7 @@ await runService(logger, async (use) => {
   const reseal: ResealParts['reseal'] = (store, record) => resealSignableKey({ store, signer }, record);
   const producer = await use('producer', () => openProducer({ ...kafka, clientId: SERVICE, logger }));
   const reader = await use('log reader', () => openLogReader({ ...kafka, clientId: SERVICE }));
-  await use('letter count', () => openDeadLetterCount({ ...kafka, topics: [requestTopic], metrics }));
+  await use('dead letter count', () => openDeadLetterCount({ ...kafka, topics: [requestTopic], metrics }));
   const { SESSION_TIMEOUT_MS: sessionTimeoutMs, CONSUMER_GROUP: groupId } = config;
   const minter = await use('minter', () =>
     openMinter({

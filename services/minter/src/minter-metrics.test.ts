@@ -7,7 +7,7 @@ import { CHAIN, SIGNER } from './test/mint-requests.ts';
 
 async function openMeasured() {
   const metrics = createMetrics('minter');
-  const asked = { count: 0 };
+  const requested = { count: 0 };
   const held: { lane: MintLane | null } = { lane: null };
   const nowMs = (): number => world.time.ms;
   const measured = createMinterMetrics({
@@ -19,11 +19,11 @@ async function openMeasured() {
     measured.watchNode(CHAIN, {
       ...node,
       head: (known) => {
-        asked.count++;
+        requested.count++;
         return node.head(known);
       },
       balanceOf: (address) => {
-        asked.count++;
+        requested.count++;
         return node.balanceOf(address);
       },
     }),
@@ -33,7 +33,7 @@ async function openMeasured() {
     const line = (await metrics.text()).split('\n').find((each) => each.startsWith(`${name}{`));
     return line === undefined ? null : Number(line.split(' ').at(-1));
   };
-  return { ...world, asked, lane: held.lane, measure };
+  return { ...world, asked: requested, lane: held.lane, measure };
 }
 
 it('the head is silent since it last rose while assets are pending, however often a node reports it', async () => {
@@ -61,11 +61,11 @@ it('the head is silent since it last rose while assets are pending, however ofte
 });
 
 it('reading the metrics sends no request to a node: funds are those of the last turn', async () => {
-  const { lane, request, asked, measure } = await openMeasured();
+  const { lane, request, asked: requested, measure } = await openMeasured();
   expect(await measure('playline_minter_funds_ether')).toBeNull();
   await lane.take([request('a')]);
   await lane.turn();
-  const { count } = asked;
+  const { count } = requested;
   expect(await measure('playline_minter_funds_ether')).toBe(1_000);
-  expect(asked.count).toBe(count);
+  expect(requested.count).toBe(count);
 });

@@ -7,15 +7,15 @@ import type { AcceptedRequests } from './steps/accept-requests.ts';
 export interface MinterMetrics {
   accepted(accepted: AcceptedRequests): void;
   deadLetters(count: number): void;
-  /** Wraps the log, and counts transactions once they are in it. */
+  /** Counts transactions once they are on the log. */
   watchLog(log: MintLog): MintLog;
-  /** Wraps the node, and records when it last answered, and with which block. */
+  /** Records the node's latest block and when it answered. */
   watchNode(chain: string, node: ChainNode): ChainNode;
 }
 
 interface Heard {
   readonly head: ChainHead;
-  /** When it last rose, by the monotonic clock. */
+  /** Monotonic. */
   readonly roseAtMs: number;
 }
 
@@ -32,13 +32,11 @@ export interface MinterMetricsParts {
 export function createMinterMetrics(parts: MinterMetricsParts): MinterMetrics {
   const { metrics, clock } = parts;
   const requests = metrics.counter('playline_minter_requests_total', 'Requests by what became of them', ['result']);
-  const logged = metrics.counter('playline_minter_transactions_total', 'Signed transactions that stand in the log', [
-    'kind',
-  ]);
+  const logged = metrics.counter('playline_minter_transactions_total', 'Signed transactions on the log', ['kind']);
   const settled = metrics.counter('playline_minter_settled_total', 'Assets that are settled', ['status']);
   const untold = metrics.counter(
     'playline_minter_succeeded_without_token_total',
-    'Assets that succeeded, and no event tells of their token',
+    'Assets that succeeded without an event for their token',
   );
   const heard = new Map<string, Heard>();
   watchHeads(parts, heard);
@@ -87,7 +85,7 @@ function watchHeads({ metrics, clock, workers }: MinterMetricsParts, heard: Read
         for (const [chain, each] of heard) gauge.set({ chain }, measure(each));
       },
     });
-  gauge('playline_minter_head_block_number', 'Newest block that a node has told of', ({ head }) => head.number);
+  gauge('playline_minter_head_block_number', 'Latest block that a node has reported', ({ head }) => head.number);
   gauge(
     'playline_minter_horizon_blocks',
     'Blocks behind the head that are not final',
@@ -152,7 +150,7 @@ function watchLanes({ metrics, clock, workers }: MinterMetricsParts): void {
     (worker) => worker.current?.ledger.openNonces.length ?? 0,
   );
   gauge('playline_minter_takeovers', 'Times that this process has taken the signer over', (worker) => worker.takeOvers);
-  gauge('playline_minter_funds_ether', 'What a signer had when the chain was last looked at', ({ current }) =>
+  gauge('playline_minter_funds_ether', 'Balance of a signer at the last turn', ({ current }) =>
     current?.funds == null ? null : Number(current.funds) / WEI_PER_ETHER,
   );
 }

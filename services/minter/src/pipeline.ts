@@ -33,16 +33,15 @@ import type {
   SignerLane,
 } from './ports.ts';
 
-/** A chain that is minted on. */
 export interface MintedChain {
-  /** The preferred one first. */
+  /** Preferred first. */
   readonly nodes: readonly ChainNode[];
   readonly rules: ChainRules;
   readonly pollMs: number;
 }
 
 export interface MinterParts {
-  /** By the names of chains. */
+  /** By name. */
   readonly chains: ReadonlyMap<string, MintedChain>;
   readonly log: MintLog;
   readonly signerOf: (lane: SignerLane) => LaneSigner;
@@ -51,7 +50,6 @@ export interface MinterParts {
   readonly producer: Producer;
   readonly reader: Pick<LogReader, 'bounds'>;
   readonly requestTopic: string;
-  /** Texts of the schemas that requests were written with. */
   readonly schemaOf: SchemaSource;
   readonly clock: LaneClock;
   readonly metrics: Metrics;
@@ -60,24 +58,23 @@ export interface MinterParts {
 
 export interface Minter extends Closable {
   readonly ready: ReadinessChecks;
-  /** Parts that may fail for a while: requests are still accepted. */
+  /** Requests are accepted even if these fail. */
   readonly degraded: ReadinessChecks;
-  /** Why partitions stand and which faults lanes have, by name. */
+  /** Why partitions are paused and lanes faulty, by name. */
   blockers(): Readonly<Record<string, string>>;
 }
 
-/** How often to look for signers with pending assets and no worker: while some are pending, and while none are. */
+/** With and without pending assets. */
 const RECONCILE_EVERY_MS = 5_000;
 const IDLE_RECONCILE_EVERY_MS = 15_000;
 
-/** Opens the minter: requests become states, and a worker for each signer mints them. */
 export async function openMinter(parts: MinterParts): Promise<Minter> {
   const { logger } = parts;
   const metrics = createMinterMetrics({ metrics: parts.metrics, clock: parts.clock, workers: () => workers.all });
   const workers: LaneWorkers<LaneWorker> = new LaneWorkers({
     open: createOpenWorker(parts, metrics),
     find: (partition) => findLanes(parts, partition),
-    onFault: (error, words) => logger.warn({ error }, words),
+    onFault: (error, message) => logger.warn({ error }, message),
   });
   const consumer = await parts.openConsumer({
     onBatch: createOnBatch(parts, metrics, (lane, partition) => workers.of(lane, partition)),
@@ -87,14 +84,14 @@ export async function openMinter(parts: MinterParts): Promise<Minter> {
     },
     onRevoke: (_topic, partition) => workers.revoke(partition),
   });
-  const looking = startReconciling(workers, logger);
+  const reconciling = startReconciling(workers, logger);
   const faultOf = ({ lane, fault }: LaneWorker) => (fault === null ? [] : [[toSignerKey(lane), fault] as const]);
   return {
     ready: { consumer: () => consumer.ready(), broker: () => parts.producer.ready() },
     degraded: { lanes: () => workers.all.every(({ fault }) => fault === null) },
     blockers: () => Object.fromEntries([...consumer.blockers(), ...workers.all.flatMap(faultOf)]),
     async close() {
-      await looking.stop();
+      await reconciling.stop();
       await consumer.close();
       await workers.close();
     },
@@ -103,18 +100,18 @@ export async function openMinter(parts: MinterParts): Promise<Minter> {
 
 function startReconciling(workers: LaneWorkers<LaneWorker>, logger: Logger): { stop(): Promise<void> } {
   const stopped = new AbortController();
-  const look = async () => {
+  const run = async () => {
     let isPending = true;
     while (!stopped.signal.aborted) {
       await pause(isPending ? RECONCILE_EVERY_MS : IDLE_RECONCILE_EVERY_MS, stopped.signal);
       if (stopped.signal.aborted) return;
       isPending = await workers.reconcile().catch((error) => {
-        logger.warn({ error }, 'it was not looked for assets that nobody works for');
+        logger.warn({ error }, 'search for pending assets without a worker failed');
         return true;
       });
     }
   };
-  const ended = look();
+  const ended = run();
   return {
     stop: async () => {
       stopped.abort();
@@ -123,7 +120,7 @@ function startReconciling(workers: LaneWorkers<LaneWorker>, logger: Logger): { s
   };
 }
 
-/** Requests are stored as states before the batch ends, and only then is their offset committed. */
+/** States are stored before the offset is committed. */
 function createOnBatch(
   { schemaOf, producer }: MinterParts,
   metrics: MinterMetrics,
@@ -131,9 +128,9 @@ function createOnBatch(
 ): BatchHandler['onBatch'] {
   const decode = createDecodeRequests(schemaOf);
   return async (records, { partition }) => {
-    const { requests: placed, deadLetters: letters } = await decode(records);
+    const { requests, deadLetters } = await decode(records);
     const lanes = new Map<string, ReceivedRequest[]>();
-    for (const one of placed) {
+    for (const one of requests) {
       const key = toSignerKey(one.request);
       lanes.set(key, [...(lanes.get(key) ?? []), one]);
     }
@@ -142,15 +139,15 @@ function createOnBatch(
         const { chain, signer } = requests[0]!.request;
         metrics.accepted(await workerOf({ chain, signer }, partition).take(requests));
       }
-      if (letters.length > 0) await sendDeadLetters(producer, letters, 'mint');
+      if (deadLetters.length > 0) await sendDeadLetters(producer, deadLetters, 'mint');
     } catch (cause) {
       throw new RetryableFault('requests were not taken', { cause });
     }
-    metrics.deadLetters(letters.length);
+    metrics.deadLetters(deadLetters.length);
   };
 }
 
-/** Signers with pending assets that no process works for since the partition was revoked elsewhere. */
+/** Signers with pending assets in this partition. */
 async function findLanes(
   { log, reader, requestTopic }: MinterParts,
   partition: number,
@@ -168,8 +165,8 @@ function createOpenWorker(parts: MinterParts, metrics: MinterMetrics): (lane: Si
   const log = metrics.watchLog(parts.log);
   const choices = new Map(
     [...chains].map(([chain, { nodes, rules }]) => {
-      const told = { chain, chainId: rules.chainId, logger };
-      return [chain, createNodeChoice(nodes.map((node) => metrics.watchNode(chain, logChainId(node, told))))];
+      const options = { chain, chainId: rules.chainId, logger };
+      return [chain, createNodeChoice(nodes.map((node) => metrics.watchNode(chain, logChainId(node, options))))];
     }),
   );
   return (lane) => {
@@ -181,10 +178,10 @@ function createOpenWorker(parts: MinterParts, metrics: MinterMetrics): (lane: Si
   };
 }
 
-/** Rules of a chain that is not configured: never used. */
+/** For a chain that is not configured. */
 const NO_RULES = {} as ChainRules;
 
-/** Nodes of one chain, the preferred one first. One node at a time is used, until a caller passes it over. */
+/** Uses one node at a time, preferred first, until a caller skips it. */
 export function createNodeChoice(nodes: readonly ChainNode[]): ChainNodes {
   let at = 0;
   return {
@@ -193,20 +190,20 @@ export function createNodeChoice(nodes: readonly ChainNode[]): ChainNodes {
       return nodes[at]!;
     },
     skip: (node) => {
-      // Two lanes may report the same fault: only the first report switches nodes.
+      // Two lanes may report the same fault.
       if (node === nodes[at]) at = (at + 1) % nodes.length;
     },
   };
 }
 
 interface ChainIdOptions {
-  /** Name of the chain. The address of the node may contain a secret. */
+  /** The node's address may contain a secret. */
   readonly chain: string;
   readonly chainId: number;
   readonly logger: Pick<Logger, 'warn' | 'info'>;
 }
 
-/** Wraps a node and logs once when it begins to report another chain id, and when it reports the right one again. */
+/** Logs each change of the chain id once. */
 export function logChainId(node: ChainNode, { chain, chainId: wanted, logger }: ChainIdOptions): ChainNode {
   let last = wanted;
   return {
@@ -214,9 +211,9 @@ export function logChainId(node: ChainNode, { chain, chainId: wanted, logger }: 
     chainId: async () => {
       const answered = await node.chainId();
       if (answered !== last) {
-        const said = { chain, wantedChainId: wanted, answeredChainId: answered };
-        if (answered === wanted) logger.info(said, 'a node of the chain reports the right chain id again');
-        else logger.warn(said, 'a node of the chain reports another chain id, and is not used');
+        const fields = { chain, wantedChainId: wanted, answeredChainId: answered };
+        if (answered === wanted) logger.info(fields, 'a node of the chain reports the right chain id again');
+        else logger.warn(fields, 'a node of the chain reports another chain id, and is not used');
       }
       last = answered;
       return answered;
@@ -229,20 +226,20 @@ interface DecodedRequests {
   readonly deadLetters: readonly DeadLetter[];
 }
 
-/** Creates the step that decodes the requests of a batch; a record that is no request becomes a dead letter. */
+/** A record that is no request becomes a dead letter. */
 function createDecodeRequests(schemaOf: SchemaSource) {
   const readValue = createRecordReader({ schemaOf, createReader: mintRequestCodec.decoderOf });
   return async (records: readonly StreamRecord[]): Promise<DecodedRequests> => {
-    const placed: ReceivedRequest[] = [];
-    const letters: DeadLetter[] = [];
+    const requests: ReceivedRequest[] = [];
+    const deadLetters: DeadLetter[] = [];
     for (const record of records) {
       const read = await readValue(record.value);
-      if (read.kind === 'unreadable') letters.push({ record, reason: read.reason });
-      else placed.push({ request: toPlain(read.record), partition: record.partition, offset: record.offset });
+      if (read.kind === 'unreadable') deadLetters.push({ record, reason: read.reason });
+      else requests.push({ request: toPlain(read.record), partition: record.partition, offset: record.offset });
     }
-    return { requests: placed, deadLetters: letters };
+    return { requests, deadLetters };
   };
 }
 
-/** An instance of the codec's class would not equal a record from elsewhere. */
+/** An instance of the codec's class would not equal other records. */
 const toPlain = (record: MintRequestRecord): MintRequestRecord => ({ ...record });

@@ -1,18 +1,16 @@
 import type { BlockName } from '@playline/chain';
 import type { MintRequestRecord, MintStateRecord, MintTransactionRecord } from '@playline/contracts';
 
-/** One signer on one chain. Its single writer decides which nonce carries which assets. */
+/** One signer on one chain. */
 export interface SignerLane {
-  /** Name of the chain. */
   readonly chain: string;
   /** 20 bytes. */
   readonly signer: Buffer;
 }
 
-/** A variant of a nonce that is no longer needed. */
 export type ForgottenTransaction = Pick<MintTransactionRecord, 'chain' | 'signer' | 'nonce' | 'variant' | 'kind'>;
 
-/** One transaction of the log: all of it is written or nothing. */
+/** Written completely or not at all. */
 export interface LaneChange {
   readonly states: readonly MintStateRecord[];
   readonly transactions: readonly MintTransactionRecord[];
@@ -20,81 +18,64 @@ export interface LaneChange {
   readonly forgotten: readonly ForgottenTransaction[];
 }
 
-/** The single writer of a signer. */
 export interface LaneWriter {
-  /** Reads the transactions that existed once earlier writers were fenced, without those deleted by tombstones. */
+  /** Without those deleted by tombstones. */
   readTransactions(): Promise<readonly MintTransactionRecord[]>;
-  /**
-   * Reads the states that exist at the call, in the order of the log. There may be millions, so they are never kept
-   * together. Of an attempt, earlier states than the last may be missing.
-   */
+  /** In the order of the log, possibly millions. Earlier states of an attempt may be missing. */
   readStates(): AsyncIterable<MintStateRecord>;
-  /**
-   * Resolves when the change is known to be in the log.
-   * @throws Error when it is not, or when that is unknown: the writer is then over and a new one must be opened
-   */
+  /** Resolves when the change is committed. @throws Error when it is not, or that is unknown: open a new writer */
   append(change: LaneChange): Promise<void>;
   close(): Promise<void>;
 }
 
-/** The logs of states and of transactions. */
 export interface MintLog {
-  /**
-   * Fences any other writer of the signer, then reads the log to the ends that it has after that. In the other order an
-   * earlier writer could add a record after what was read.
-   */
+  /** Fences other writers, then reads the log to its ends: an earlier writer can add nothing after them. */
   openWriter(lane: SignerLane): Promise<LaneWriter>;
-  /** Signers with pending assets whose key gives this partition of the log of requests. */
+  /** Signers with pending assets whose key maps to this partition of requests. */
   lanesOf(requests: { readonly partition: number; readonly partitions: number }): Promise<readonly SignerLane[]>;
-  /** Reference ids that all signers use. */
   readonly others: OtherSigners;
 }
 
-/** Reference ids by signer. A collection may have had several signers, but its reference ids are unique across them. */
+/** Reference ids of all signers. A collection may have had several. */
 export interface OtherSigners {
-  /**
-   * Reads on in the states of all signers.
-   * @param options.isWhole waits for all states that exist at the call; otherwise reads only what is available now
-   */
+  /** Reads new states of all signers. @param options.isWhole waits for all existing states */
   sync(options: { readonly isWhole: boolean }): Promise<void>;
-  /** Whether another signer has an attempt of this reference id that is pending or succeeded, as of the last look. */
+  /** Whether another signer has it pending or succeeded. */
   isHeldByOther(
     lane: SignerLane,
     request: Pick<MintRequestRecord, 'contractAddress' | 'projectId' | 'referenceId'>,
   ): boolean;
-  /** Whether the signer of the lane has an attempt that is pending or has succeeded, as of the last look. */
+  /** Whether this signer has it pending or succeeded. */
   isHeldByLane(
     lane: SignerLane,
     request: Pick<MintRequestRecord, 'contractAddress' | 'projectId' | 'referenceId'>,
   ): boolean;
-  /** Whether this very attempt of the signer of the lane is pending, as of the last look. */
+  /** Whether this attempt is pending. */
   isPending(
     lane: SignerLane,
     attempt: Pick<MintRequestRecord, 'contractAddress' | 'projectId' | 'referenceId' | 'attemptId'>,
   ): boolean;
 }
 
-/** A request and its place in its log. */
 export interface ReceivedRequest {
   readonly request: MintRequestRecord;
   readonly partition: number;
   readonly offset: number;
 }
 
-/** The end of a chain, as one node reports it at one moment. */
+/** As one node reports it at one moment. */
 export interface ChainHead {
   readonly number: number;
-  /** The last final block: blocks up to it never change. */
+  /** Blocks up to it never change. */
   readonly finalized: number;
-  /** Hash of that block. */
   readonly finalizedHash: string;
-  /** Base fee of the next block, wei per unit of gas. */
+  /** Of the next block, wei per unit of gas. */
   readonly baseFee: bigint;
-  /** Hash of the block that was final before; null: the node has no such block, or none was asked for. */
+  /** Hash of the formerly final block; null: unknown or not requested. */
   readonly knownHash: string | null;
 }
 
-/** An event of a transaction. Hexadecimal, lower case. */
+/** Lower-case hexadecimal. */
 export interface EventLog {
   readonly address: string;
   readonly topics: readonly string[];
@@ -102,7 +83,6 @@ export interface EventLog {
   readonly logIndex: number;
 }
 
-/** The result of a transaction that is in a block. */
 export interface MintReceipt {
   readonly isSuccess: boolean;
   readonly blockNumber: number;
@@ -110,15 +90,14 @@ export interface MintReceipt {
   readonly logs: readonly EventLog[];
 }
 
-/** Blocks of one branch, and the receipt of a transaction. */
 export interface ChainView {
-  /** It counts if its block is one of these. Null: no block of the node has the transaction. */
+  /** Counts if its block is one of these. Null: in no block. */
   readonly receipt: MintReceipt | null;
-  /** Hashes of the requested blocks, in their order; null: the node has no such block. */
+  /** In the requested order; null: unknown. */
   readonly blockHashes: readonly (string | null)[];
 }
 
-/** A call of a contract; hexadecimal, lower case. */
+/** Lower-case hexadecimal. */
 export interface ContractCall {
   readonly from: string;
   readonly to: string;
@@ -127,68 +106,53 @@ export interface ContractCall {
 
 export type CallAnswer<T> =
   | { readonly kind: 'done'; readonly value: T }
-  /** The contract's own words. */
+  /** The contract's own message. */
   | { readonly kind: 'reverted'; readonly message: string }
-  /**
-   * It cannot be executed at this size (out of gas, invalid code); the contract said nothing, so the words are ours.
-   * Unless `isSure`, the node may have been too busy instead.
-   */
+  /** It cannot be executed (out of gas, invalid code). Unless `isSure`, the node may have been too busy. */
   | { readonly kind: 'unrunnable'; readonly message: string; readonly isSure: boolean };
 
-/**
- * A node's answer to signed bytes. `spent`: the nonce is used, so look for its receipt; `refused`: these bytes will
- * never be accepted; `later`: not now.
- */
+/** `spent`: the nonce is used; `refused`: never accepted; `later`: not now. */
 export interface SendAnswer {
   readonly kind: 'taken' | 'known' | 'spent' | 'underpriced' | 'funds' | 'later' | 'refused';
 }
 
-/** A nonce of an address, and the last final block. */
 export interface SpentNonce {
   readonly address: string;
   readonly nonce: number;
   readonly horizon: BlockName;
 }
 
-/** A node of a chain. Hashes and addresses are lower-case hexadecimal. Every method may throw: no answer came. */
+/** Hashes and addresses are lower-case hexadecimal. Every method may throw. */
 export interface ChainNode {
-  /** The number after `eip155:`. */
   chainId(): Promise<number>;
   genesisHash(): Promise<string>;
-  /** @param known the number of a block that was final before */
+  /** @param known number of the formerly final block */
   head(known?: number): Promise<ChainHead>;
-  /**
-   * How many nonces of an address are spent up to each of these blocks, asked for in this order.
-   * @param at numbers of blocks or their names
-   */
+  /** Spent nonces up to each of these blocks, requested in this order. */
   spentNonces(address: string, at: readonly (number | 'latest' | 'pending')[]): Promise<readonly number[]>;
   receiptOf(hash: string): Promise<MintReceipt | null>;
-  /** Null: the node has no such block. */
+  /** null: unknown block. */
   blockHashOf(number: number): Promise<string | null>;
-  /**
-   * A transaction and blocks that are on one branch. Behind one address there may be several nodes, so two requests
-   * could get answers from two of them.
-   */
+  /** All from one branch, because one node answers. */
   viewOf(hash: string, blocks: readonly number[]): Promise<ChainView>;
   /**
-   * The hash of the transaction that spent a nonce, on the branch of the given block. Null: it is not spent there, or
-   * the node cannot tell, for example because it no longer has such old state.
+   * Hash of the transaction that spent a nonce, on the branch of the block. Null: not spent, or the state is too old.
    */
   spenderOf(spent: SpentNonce): Promise<string | null>;
   send(bytes: Buffer): Promise<SendAnswer>;
   call(call: ContractCall): Promise<CallAnswer<string>>;
   gasOf(call: ContractCall): Promise<CallAnswer<number>>;
-  /** Suggested priority fee, wei per unit of gas. */
+  /** wei. */
   priorityFee(): Promise<bigint>;
-  /** Balance in wei. */
+  /** wei. */
   balanceOf(address: string): Promise<bigint>;
 }
 
-/** Nodes of one chain. One node serves a whole turn, since two of them may be on different branches. */
+/** One node serves a whole turn, because two may be on different branches. */
 export interface ChainNodes {
   readonly count: number;
   readonly current: ChainNode;
-  /** Switches to the next node, unless that has happened already. */
+  /** Uses the next node, unless another caller has switched already. */
   skip(node: ChainNode): void;
 }
 
@@ -198,11 +162,11 @@ export interface Fees {
   readonly maxPriorityFeePerGas: bigint;
 }
 
-/** A transaction of type 2 without its signature. */
+/** Type 2, without its signature. */
 export interface UnsignedTransaction extends Fees {
   readonly chainId: number;
   readonly nonce: number;
-  /** Hexadecimal, lower case. */
+  /** Lower-case hexadecimal. */
   readonly to: string;
   readonly data: string;
   readonly gas: number;
@@ -211,47 +175,39 @@ export interface UnsignedTransaction extends Fees {
 export interface SignedTransaction {
   /** 32 bytes. */
   readonly hash: Buffer;
-  /** The encoded bytes that are sent. */
+  /** As sent. */
   readonly bytes: Buffer;
 }
 
-/** Whether a key may begin new transactions, or why not. */
 export type KeyStatus = { readonly kind: 'live' } | { readonly kind: 'waits'; readonly reason: string };
 
-/** Signs for one address. */
 export interface LaneSigner {
-  /** Whether the key may begin new transactions for an environment now. */
+  /** Whether new transactions may begin for an environment. */
   status(environmentId: string): KeyStatus;
-  /**
-   * @param options.isOpen its nonce is already in use and must be finished, also with a disabled key
-   * @throws Error when the key cannot be used for that
-   */
+  /** @param options.isOpen its nonce is in use and must be finished, also with a disabled key @throws Error */
   sign(transaction: UnsignedTransaction, options: { readonly isOpen: boolean }): Promise<SignedTransaction>;
   /** Decodes logged bytes. */
   read(bytes: Buffer): UnsignedTransaction;
 }
 
-/** Settings of a chain. */
 export interface ChainRules {
   readonly chainId: number;
-  /** Maximum gas of a transaction. */
   readonly gasMax: number;
-  /** wei per unit of gas; no transaction is ever signed with more. */
+  /** wei per unit of gas; nothing above is signed. */
   readonly feeMax: bigint;
   readonly priorityFeeMax: bigint;
-  /** The fees of a transaction that is in no block for this long are raised. */
+  /** Then fees are raised. */
   readonly stuckAfterMs: number;
-  /** How often a transaction that is in no block is sent again. */
   readonly resendEveryMs: number;
-  /** Maximum number of nonces whose transactions are in no block. */
+  /** Nonces in no block. */
   readonly openNoncesMax: number;
-  /** Maximum number of nonces without a final transaction, in blocks or not. */
+  /** Nonces without a final transaction. */
   readonly unfinalNoncesMax: number;
-  /** Maximum number of assets in a transaction. */
+  /** Of a transaction. */
   readonly assetsMax: number;
 }
 
-/** Clocks of a lane: wall-clock time for records, and a monotonic clock. */
+/** Wall clock for records, and a monotonic clock. */
 export interface LaneClock {
   wallClockMs(): number;
   monotonicMs(): number;

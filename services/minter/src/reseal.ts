@@ -3,35 +3,32 @@ import type { Closable, Logger, Metrics } from '@playline/runtime';
 import { pause } from '@playline/stores';
 
 export interface ResealParts {
-  /** The signable keys as this process has them now. */
   readonly keys: { readonly records: readonly SignableKeyRecord[] };
-  /** @throws while the registry or a store does not answer */
+  /** @throws while the registry or a store is unavailable */
   readonly openStore: () => Promise<RecordStore<SignableKeyRecord>>;
-  /** Seals a key to the newest signer key and stores it. */
   readonly reseal: (
     store: RecordStore<SignableKeyRecord>,
     record: SignableKeyRecord,
   ) => Promise<{ kind: 'newest' | 'resealed' | 'changed' } | { kind: 'refused'; reason: string }>;
-  /** Number of keys in SIGNER_KEYS. */
+  /** In SIGNER_KEYS. */
   readonly signerKeys: number;
   readonly logger: Logger;
   readonly metrics: Metrics;
   readonly paces?: {
-    /** Milliseconds until everything is read again after a fault of a store. */
+    /** After a fault of a store. */
     readonly retryMs: number;
-    /** How often to compare `keys` with what was checked. */
+    /** How often `keys` is compared. */
     readonly checkMs: number;
   };
 }
 
 export interface Resealing extends Closable {
-  /** Why live signable keys cannot be used; empty when all can. */
+  /** Why live keys cannot be used. */
   reasons(): Readonly<Record<string, string>>;
 }
 
-/** The result of a pass over all keys. */
 interface Pass {
-  /** Sealed texts that were read, and of these the ones that no key of SIGNER_KEYS opens. */
+  /** Sealed texts that were read, and those that no key opens. */
   readonly checked: ReadonlySet<string>;
   readonly refused: ReadonlyMap<string, SignableKeyRecord>;
   /** Addresses. */
@@ -42,9 +39,8 @@ const PACES = { retryMs: 30_000, checkMs: 5_000 };
 const NAMED_MAX = 5;
 
 /**
- * Seals every signable key to the newest of `SIGNER_KEYS`, at the start and whenever a key is added or changed: a portal
- * or command may still seal to an older signer key. Logs when the older ones may be removed, and which keys none opens.
- * Closing waits for the key that is being sealed.
+ * Seals every signable key to the newest of `SIGNER_KEYS`, at the start and after changes, and logs when older ones
+ * may be removed. Closing waits for the key in progress.
  */
 export function openResealing(parts: ResealParts): Resealing {
   const closing = new AbortController();
@@ -99,7 +95,7 @@ async function resealAll({ openStore, reseal, logger }: ResealParts, signal: Abo
   const checked = new Set<string>();
   const refused = new Map<string, SignableKeyRecord>();
   const resealed: string[] = [];
-  // A key that was changed meanwhile is sealed in the next round.
+  // A key changed in between is sealed in the next round.
   for (let isDone = false; !isDone; ) {
     isDone = true;
     for (const record of await store.readAll()) {

@@ -120,7 +120,7 @@ describe('the button Send', () => {
 });
 
 describe('a form for an erasure', () => {
-  it('asks for confirmation first, and does nothing when the reader cancels', async () => {
+  it('the form requests confirmation first, and does nothing when the reader cancels', async () => {
     const { page, gateway } = await visitDocs('/docs/reference', WIDE);
     const form = formOf(page, ERASE);
     await form.getByLabel(/secret|api-key/i).fill(gateway.secretKey);
@@ -148,7 +148,7 @@ describe('the answer in a form', () => {
   it.each([
     [1280, 'beside'],
     [390, 'below'],
-  ] as const)('is visible on a screen of %i pixels %s its request', async (width, place) => {
+  ] as const)('is visible on a screen of %i pixels %s its request', async (width, side) => {
     const { page, gateway } = await visitDocs('/docs/reference', { width, scheme: 'light' });
     const form = formOf(page, INGEST);
     await form.getByLabel(/publishable/i).fill(gateway.key);
@@ -156,7 +156,7 @@ describe('the answer in a form', () => {
     const request = await form.getByLabel(/Body/).boundingBox();
     const answer = await form.getByRole('region', { name: /^Answer/ }).boundingBox();
     if (request === null || answer === null) throw new Error('not shown');
-    if (place === 'beside') {
+    if (side === 'beside') {
       expect(answer.x).toBeGreaterThanOrEqual(request.x + request.width);
       expect(answer.y).toBeLessThan(request.y + request.height);
     } else expect(answer.y).toBeGreaterThanOrEqual(request.y + request.height);

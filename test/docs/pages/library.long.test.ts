@@ -46,7 +46,7 @@ describe('a form of an operation with parameters in its path', () => {
     expect(Object.keys(headers)).not.toContain('content-type');
   });
 
-  it('puts any typed text into one part of the path, and asks for a text when there is none', async () => {
+  it('puts any typed text into one part of the path, and requires a text when there is none', async () => {
     const library = await openLibrary();
     const { page } = await visitPage(library.url, '/docs/reference', WIDE);
     const form = formOf(page, BOOK);

@@ -137,7 +137,7 @@ describe('a page whose scripts did not load', () => {
     await form.getByLabel(/publishable/i).fill(gateway.key);
     // Submits as the button would. A click by the driver would wait for a page that never loads.
     await form.evaluate((element) => (element as unknown as { requestSubmit(): void }).requestSubmit());
-    await until('the policy refused', () => faults.some((words) => words.includes('form-action')));
+    await until('the policy refused', () => faults.some((text) => text.includes('form-action')));
     expect(faults.join()).not.toContain(gateway.key);
     expect(page.url()).toBe(`${gateway.url}/docs`);
     await page.route('**/*.js', (route) => route.continue());

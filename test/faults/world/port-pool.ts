@@ -17,7 +17,7 @@ const PORTS = 36;
  */
 export async function openPortPool(folder: string): Promise<PortPool> {
   const names = Array.from({ length: PORTS }, (_, index) => `faults-${index}`);
-  const { ports, guard } = await claimPorts(names, { places: stackPathsOf(join(folder, 'ports')), environment: {} });
+  const { ports, guard } = await claimPorts(names, { paths: stackPathsOf(join(folder, 'ports')), environment: {} });
   const free = Object.values(ports);
   return {
     take: () => {

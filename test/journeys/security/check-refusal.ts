@@ -11,7 +11,7 @@ export type Store = 'Kafka' | 'Redis' | 'ClickHouse' | 'the schema registry';
 const KNOCKS_A_SECOND_MAX = 8;
 const WATCH_MS = 3_000;
 /**
- * Log lines within half a minute: each sentence once, and a second time when a client reports the same in other words.
+ * Log lines within half a minute: each sentence once, and a second time when a client reports the same with another text.
  */
 const SENTENCES_MAX = 2;
 
@@ -23,7 +23,7 @@ export interface Refusal {
   /** Texts that must not appear anywhere. */
   secrets?: readonly string[];
   /** Repairs the store. Absent: the test does not wait for recovery. */
-  mend?(): Promise<void> | void;
+  repair?(): Promise<void> | void;
 }
 
 /**
@@ -31,7 +31,7 @@ export interface Refusal {
  * after the repair.
  */
 export async function checkRefusal(
-  { store, services, sentence, secrets = [], mend }: Refusal,
+  { store, services, sentence, secrets = [], repair }: Refusal,
   processes: readonly ServiceProcess[],
   gate: TlsGate,
 ): Promise<void> {
@@ -57,13 +57,13 @@ export async function checkRefusal(
   expect(knocks).toBeLessThan(KNOCKS_A_SECOND_MAX);
   for (const service of processes) {
     const { lines, all } = await shownBy(service);
-    const told = lines.filter((line) => sentence.test(line));
-    expect(told.length, service.name).toBeGreaterThan(0);
-    expect(told.length, service.name).toBeLessThanOrEqual(SENTENCES_MAX);
+    const found = lines.filter((line) => sentence.test(line));
+    expect(found.length, service.name).toBeGreaterThan(0);
+    expect(found.length, service.name).toBeLessThanOrEqual(SENTENCES_MAX);
     for (const secret of secrets) expect(all.includes(secret), `${service.name} shows a secret`).toBe(false);
   }
-  if (mend === undefined) return;
-  await mend();
+  if (repair === undefined) return;
+  await repair();
   for (const service of processes)
     await until(`${service.name} is ready again`, async () => (await readinessOf(service)).ready, 30_000);
   for (const service of processes) {

@@ -100,14 +100,14 @@ describe('a pipeline whose stores need TLS and a login', () => {
   });
 
   it('can be read, verified and operated by the commands with the same settings', async () => {
-    const [keyList, letters, offsets, verified] = await Promise.all([
+    const [keyList, deadLetters, offsets, verified] = await Promise.all([
       operate(['keys', 'list']),
-      operate(['dead-letters', 'list']),
+      operate(['dead-deadLetters', 'list']),
       operate(['offsets', 'list', '--json']),
       operate(['verify', '--json']),
     ]);
     expect(keyList).toContain('demo-production');
-    expect(letters).toContain('no dead letters');
+    expect(deadLetters).toContain('no dead deadLetters');
     expect(offsets).toContain('event-writer');
     expect(verified).toContain('"');
     const { gateway = '', keys } = stack.file();
@@ -132,7 +132,7 @@ describe('a pipeline whose stores need TLS and a login', () => {
 
   it('reports to the operator which setting a store refuses, but not its value', async () => {
     const wrong = `wrong-${randomUUID()}`;
-    const refused = await operate(['dead-letters', 'list'], { KAFKA_SASL_PASSWORD: wrong }).then(
+    const refused = await operate(['dead-deadLetters', 'list'], { KAFKA_SASL_PASSWORD: wrong }).then(
       () => ({ code: 0, stderr: '' }),
       (fault: { code: number; stderr: string }) => fault,
     );

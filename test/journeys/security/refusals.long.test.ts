@@ -24,7 +24,7 @@ import { openTlsGate, type TlsGate } from './tls-gate.ts';
 const TENANT = 'tenant';
 const folder = testStackFolder('refusals');
 const authority = createAuthority(join(folder, 'tls'), 'authority of a Playline stack');
-const stranger = createAuthority(join(folder, 'stranger'), 'authority of somebody else');
+const stranger = createAuthority(join(folder, 'stranger'), 'an unrelated authority');
 const HOSTS = ['localhost', '127.0.0.1'];
 const good = authority.issue('server', HOSTS);
 const flaws: Record<'authority' | 'host', CertificateFiles> = {
@@ -99,11 +99,11 @@ async function start(service: ServiceName, settings: Settings): Promise<ServiceP
   const environment = { ...base, CONSUMER_GROUP: name, ...settings };
   const { CONSUMER_GROUP: _, ...others } = environment;
   const logFile = join(folder, 'logs', `${name}.log`);
-  const told = service === 'gateway' ? others : environment;
-  return openServiceProcess({ service, name, environment: told, logFile, ports: { http, admin } });
+  const given = service === 'gateway' ? others : environment;
+  return openServiceProcess({ service, name, environment: given, logFile, ports: { http, admin } });
 }
 
-/** Starts services that reach only the store in question through its gate, and checks how it refuses them. */
+/** Starts services that reach only that store through its gate, and checks how it refuses them. */
 async function expectRefusal(refusal: Refusal): Promise<void> {
   const { store, services, settings = {} } = refusal;
   const processes = await Promise.all(services.map((service) => start(service, { ...gated[store], ...settings })));
@@ -135,7 +135,7 @@ function certificateTests(store: Store, services: readonly ServiceName[]): void 
       const sentence = new RegExp(
         `^.*${store} cannot be used: .*not signed by an authority.*${PREFIX[store]}_TLS_CA_FILE`,
       );
-      await expectRefusal({ store, services, sentence, mend: () => show(good) });
+      await expectRefusal({ store, services, sentence, repair: () => show(good) });
     },
   );
 
@@ -145,7 +145,7 @@ function certificateTests(store: Store, services: readonly ServiceName[]): void 
     async () => {
       show(flaws.host);
       const sentence = new RegExp(`${store} cannot be used: .*another host name.*${PREFIX[store]}_TLS`);
-      await expectRefusal({ store, services, sentence, mend: () => show(good) });
+      await expectRefusal({ store, services, sentence, repair: () => show(good) });
     },
   );
 }
@@ -170,7 +170,7 @@ describe('Kafka', beside, () => {
         ...ofKafka,
         settings: { KAFKA_SASL_MECHANISM: mechanism, KAFKA_SASL_USERNAME: TENANT, KAFKA_SASL_PASSWORD: wrong },
         secrets: [wrong, right, Buffer.from(wrong).toString('base64')],
-        mend: () => setScramPassword(inside, { username: TENANT, password: wrong }),
+        repair: () => setScramPassword(inside, { username: TENANT, password: wrong }),
       });
     },
   );
@@ -211,7 +211,7 @@ describe('another store:', beside, () => {
         sentence: /Redis cannot be used: it refuses the login \(WRONGPASS\): correct user and password in REDIS_URL/,
         settings: { REDIS_URL: through(stack.file.redis, 'Redis', { user: TENANT, password: wrong }) },
         secrets: [wrong, right],
-        mend: () => setPassword(wrong),
+        repair: () => setPassword(wrong),
       });
       admin.disconnect();
     });
@@ -231,7 +231,7 @@ describe('another store:', beside, () => {
           /ClickHouse cannot be used: it refuses the login \(516\): correct CLICKHOUSE_USER and CLICKHOUSE_PASSWORD/,
         settings: { CLICKHOUSE_USER: TENANT, CLICKHOUSE_PASSWORD: wrong },
         secrets: [wrong],
-        mend: () => {
+        repair: () => {
           // ClickHouse reads its users when it starts. The stack restarts it.
           writeFileSync(users, `<clickhouse><users><${TENANT}>${tenant}</${TENANT}></users></clickhouse>`);
           process.kill(stack.file.processes.clickhouse!, 'SIGKILL');
@@ -258,7 +258,7 @@ describe('the schema registry, in the end', inTurn, () => {
         /the schema registry cannot be used: it refuses the login \(HTTP 401\): correct SCHEMA_REGISTRY_USERNAME/,
       settings: { SCHEMA_REGISTRY_PASSWORD: wrong },
       secrets: [wrong, Buffer.from(`playline:${wrong}`).toString('base64')],
-      mend: () => {
+      repair: () => {
         writeFileSync(path, JSON.stringify({ ...settings, login: { ...settings.login, password: wrong } }));
         process.kill(stack.file.processes['registry-relay']!, 'SIGKILL');
       },

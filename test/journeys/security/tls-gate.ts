@@ -11,7 +11,7 @@ export interface TlsGate {
   readonly knocks: number;
   /** Uses another certificate from now on, and closes existing connections. */
   show(files: CertificateFiles): void;
-  /** Sets the target of connections. Until then they are closed at once. */
+  /** Sets the target of connections. Until then they are closed immediately. */
   leadTo(target: { port: number; caFile: string }): void;
   close(): Promise<void>;
 }
@@ -25,11 +25,11 @@ function contextOf({ certificate, key }: CertificateFiles): { cert: Buffer; key:
 export async function openTlsGate(files: CertificateFiles): Promise<TlsGate> {
   let knocks = 0;
   let target: { port: number; caFile: string } | null = null;
-  const standing = new Set<TLSSocket>();
+  const open = new Set<TLSSocket>();
   const keep = (socket: TLSSocket) => {
-    standing.add(socket);
+    open.add(socket);
     socket.on('error', () => socket.destroy());
-    socket.once('close', () => standing.delete(socket));
+    socket.once('close', () => open.delete(socket));
   };
   const server = createServer(contextOf(files), (near) => {
     keep(near);
@@ -45,7 +45,7 @@ export async function openTlsGate(files: CertificateFiles): Promise<TlsGate> {
   server.listen(0, HOST);
   await once(server, 'listening');
   const cut = () => {
-    for (const socket of standing) socket.destroy();
+    for (const socket of open) socket.destroy();
   };
   return {
     port: (server.address() as AddressInfo).port,

@@ -75,10 +75,10 @@ it('the expected answer of a batch equals that of the contract, for every breaka
       bytes: Buffer.byteLength(JSON.stringify(element)),
       messageIdText: JSON.stringify(element?.messageId) ?? '',
     }));
-    const verdict = validateBatch(document, { window: WINDOW, sources });
-    if (verdict.kind !== 'judged') throw new Error(`a fault instead of a verdict: ${verdict.message}`);
-    const status = verdict.response.accepted > 0 ? 200 : 400;
-    const differences = differencesOf(expectation, status, verdict.response);
+    const validated = validateBatch(document, { window: WINDOW, sources });
+    if (validated.kind !== 'validated') throw new Error(validated.message);
+    const status = validated.response.accepted > 0 ? 200 : 400;
+    const differences = differencesOf(expectation, status, validated.response);
     expect({ ways, differences }).toEqual({ ways, differences: [] });
     for (const way of ways) seen.add(way);
   }

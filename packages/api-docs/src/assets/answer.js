@@ -1,6 +1,6 @@
 // Shows what became of a request, beside it.
 
-/** Headers that say nothing about the interface: they are not shown. */
+/** Headers that are not part of the interface are not shown. */
 const TRANSPORT = /^(connection|keep-alive|date|content-length|transfer-encoding|access-control-.*)$/;
 
 /** Same pattern as for the examples: a text followed by a colon, which is the name of a member, or another value. */
@@ -9,16 +9,16 @@ const TOKEN = /("(?:[^"\\]|\\.)*")(\s*:)?|(?<![\w.-])(-?\d[\d.eE+-]*|true|false|
 const CODE = /^[A-Z][A-Z_]*$/;
 
 export function showSending(form) {
-  sayOutcome(form, { tone: 'quiet', head: 'Sending …' });
+  showOutcome(form, { tone: 'quiet', head: 'Sending …' });
 }
 
 /** `text` is the body; `tookMs` how long the answer took, in milliseconds. */
 export function showAnswer(form, { answer, text, tookMs }) {
-  const words = JSON.parse(form.dataset.answers)[answer.status] ?? answer.statusText;
-  sayOutcome(form, {
+  const detail = JSON.parse(form.dataset.answers)[answer.status] ?? answer.statusText;
+  showOutcome(form, {
     tone: answer.ok ? 'good' : 'bad',
     head: String(answer.status),
-    words: ` ${words} (${Math.max(1, Math.round(tookMs))} ms)`,
+    detail: ` ${detail} (${Math.max(1, Math.round(tookMs))} ms)`,
   });
   const headers = [...answer.headers].filter(([name]) => !TRANSPORT.test(name));
   const shown = form.querySelector('[data-answer]');
@@ -31,16 +31,16 @@ export function showAnswer(form, { answer, text, tookMs }) {
 }
 
 export function showFailure(form, error) {
-  sayOutcome(form, { tone: 'bad', head: 'No answer', words: `: ${error.message}` });
+  showOutcome(form, { tone: 'bad', head: 'No answer', detail: `: ${error.message}` });
   form.querySelector('[data-answer]').hidden = true;
 }
 
-function sayOutcome(form, { tone, head, words = '' }) {
+function showOutcome(form, { tone, head, detail = '' }) {
   const strong = document.createElement('strong');
   strong.textContent = head;
   const outcome = form.querySelector('[data-outcome]');
   outcome.className = tone;
-  outcome.replaceChildren(strong, words);
+  outcome.replaceChildren(strong, detail);
 }
 
 function indented(text) {

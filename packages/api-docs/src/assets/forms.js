@@ -28,7 +28,7 @@ for (const form of forms) {
 
 async function submit(form) {
   const button = form.querySelector('[type=submit]');
-  // A form that is being sent, or that is asking the reader, is not sent a second time.
+  // A form that is being sent, or waits for the confirmation, is not sent a second time.
   if (button.ariaDisabled === 'true') return;
   button.ariaDisabled = 'true';
   try {
@@ -38,7 +38,7 @@ async function submit(form) {
   }
 }
 
-/** Asks before a request that destroys something. Resolves to true for all others. */
+/** Waits for the confirmation of a request that destroys something. Resolves to true for all others. */
 function isMeant(form) {
   const dialog = form.querySelector('dialog');
   if (dialog === null) return true;
@@ -84,7 +84,7 @@ function cursorIn(text, members) {
   return members.reduce((value, member) => value?.[member], JSON.parse(text)) ?? '';
 }
 
-/** After these answers nobody knows whether the request was stored, so it is sent again with the same ids. */
+/** After these answers the request may have been stored, so it is sent again with the same ids. */
 const mayComeAgain = (status) => status === 429 || status >= 500;
 
 function addressOf(form) {

@@ -1,7 +1,7 @@
 // A message that is sent twice under one id counts once. So each body that a reader sends gets new ids and the present
 // time, in the members that its field names. Ids and times that the reader typed are kept.
 
-/** By field: the ids and times that came with the page or were made by this script. */
+/** By field: the ids and times of the page or of this script. */
 const madeIn = new WeakMap();
 
 const namesIn = (list) => (list ?? '').split(' ').filter((name) => name !== '');

@@ -14,7 +14,7 @@ function createCopyButton(sample) {
   button.setAttribute('aria-label', `Copy ${label}`);
   button.addEventListener('click', async () => {
     const done = await copy(sample);
-    // Screen readers read the label, so it must say the same as the button.
+    // Screen readers read the label, so it must match the button.
     button.textContent = done ? 'Copied' : 'Press Ctrl+C';
     button.setAttribute('aria-label', button.textContent);
     setTimeout(() => {

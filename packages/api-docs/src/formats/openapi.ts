@@ -4,7 +4,7 @@ import { createComponentSchemas, toSchema } from '../schemas.ts';
 import type { DocsSource, KeySpec } from '../source.ts';
 import { jsonValueOf, placeholderOf, valuesIn } from '../values.ts';
 
-/** An OpenAPI 3.1 document of every operation. */
+/** The OpenAPI 3.1 document. */
 export function toOpenApi(source: DocsSource): Record<string, unknown> {
   const { title, version, summary, publicUrl, tag, keys } = source;
   return {
@@ -70,10 +70,7 @@ function toOperation(operation: Operation, tag: string) {
   };
 }
 
-/**
- * Every set of keys with which an operation may be called: those that it requires, alone and with each choice of the
- * others.
- */
+/** Every set of keys with which an operation may be called. */
 function toSecurity(keys: readonly KeyUse[]): Record<string, never[]>[] {
   const [required, optional] = [keys.filter((key) => key.required), keys.filter((key) => !key.required)];
   const least = Object.fromEntries(required.map((key) => [schemeOf(key), []]));
@@ -83,9 +80,9 @@ function toSecurity(keys: readonly KeyUse[]): Record<string, never[]>[] {
 }
 
 function toParameters(operation: Operation) {
-  return operation.parameters.map(({ name, in: place, required, description, schema }) => ({
+  return operation.parameters.map(({ name, in: location, required, description, schema }) => ({
     name,
-    in: place,
+    in: location,
     required,
     description,
     schema: toSchema(schema),
@@ -106,10 +103,7 @@ function toResponse(answer: AnswerSpec, operation: Operation) {
   return {
     description,
     headers: Object.fromEntries(
-      headers.map(({ name, description: words, schema: value }) => [
-        name,
-        { description: words, required: true, schema: value },
-      ]),
+      headers.map(({ name, schema, ...header }) => [name, { description: header.description, required: true, schema }]),
     ),
     ...(only && {
       content: { 'application/json': { schema: more.length === 0 ? only : { oneOf: schemas }, examples: answered } },
@@ -118,7 +112,6 @@ function toResponse(answer: AnswerSpec, operation: Operation) {
   };
 }
 
-/** Links from one page of a list to the pages beside it. */
 function toLinks({ id, parameters }: Operation, { parameter, next, previous }: Paging) {
   const same = parameters
     .filter((one) => one.in === 'path')
@@ -129,12 +122,11 @@ function toLinks({ id, parameters }: Operation, { parameter, next, previous }: P
       ...Object.fromEntries(same),
       [`query.${parameter}`]: `$response.body#/${members.join('/')}`,
     },
-    description: `The ${which} page, with the other parameters of the query as they were.`,
+    description: `The ${which} page, with the same other parameters.`,
   });
   return { next: link('next', next), previous: link('previous', previous) };
 }
 
-/** The envelope narrowed to the codes of one status. */
 function toEnvelope(codes: AnswerSpec['codes']): JsonSchema {
   return {
     allOf: [{ $ref: '#/components/schemas/ErrorEnvelope' }, { properties: { code: { enum: codes } } }],
@@ -157,7 +149,7 @@ function named(examples: readonly Example[], pick: (example: Example) => unknown
   );
 }
 
-/** Null when the request differs in more than its body: an example of a body alone cannot show that. */
+/** Null when the request needs more than this body, which an example of a body cannot show. */
 function bodyOf({ request, situation }: Example, keys: readonly KeyUse[]): unknown {
   const { body, headers } = request;
   const given = new Set(Object.values(headers));

@@ -1,7 +1,7 @@
 import type { Example, ExampleAnswer } from '../operation.ts';
 import { isPlaceholder, splitAtPlaceholders, toShellVariable } from '../values.ts';
 
-/** The request as a command that can be pasted into a shell. */
+/** The request as a curl command. */
 export function toCommand({ request }: Example, publicUrl: string): string {
   const { method, target, headers, body } = request;
   const lines = [
@@ -12,20 +12,20 @@ export function toCommand({ request }: Example, publicUrl: string): string {
   return lines.join(' \\\n  ');
 }
 
-/** The answer as it comes over the wire, its body indented. */
+/** The answer as sent, its body indented. */
 export function toAnswerText({ status, headers, body }: ExampleAnswer): string {
   const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}`);
   const text = body === null ? [] : ['', JSON.stringify(body, null, 2)];
   return [`HTTP/1.1 ${status}`, ...lines, ...text].join('\n');
 }
 
-/** In a shell, quoted text and variables next to each other form one word. */
+/** In a shell, adjacent quoted texts and variables form one argument. */
 function toAddress(address: string): string {
-  const words = splitAtPlaceholders(address).map((part, index) => {
+  const parts = splitAtPlaceholders(address).map((part, index) => {
     if (index % 2 === 1) return `"${toShellVariable(part)}"`;
     return part === '' ? '' : quote(part);
   });
-  return words.join('');
+  return parts.join('');
 }
 
 function toHeader(name: string, value: string): string {
@@ -39,7 +39,7 @@ function quote(text: string): string {
 const KIB_BYTES = 1024;
 const MIB_BYTES = KIB_BYTES * KIB_BYTES;
 
-/** A number of bytes in the largest unit that expresses it exactly: `1 MiB`, `32 KiB`, `1000 bytes`. */
+/** A number of bytes in the largest exact unit: `1 MiB`, `32 KiB`, `1000 bytes`. */
 export function toSizeText(bytes: number): string {
   if (bytes % MIB_BYTES === 0) return `${bytes / MIB_BYTES} MiB`;
   return bytes % KIB_BYTES === 0 ? `${bytes / KIB_BYTES} KiB` : `${bytes} bytes`;

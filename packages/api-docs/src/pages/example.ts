@@ -7,50 +7,50 @@ import { toMethod } from './navigation.ts';
 /** The page on which an example is shown. */
 export interface ExampleContext {
   source: DocsSource;
-  /** Relative address from the page to the top of the service. */
+  /** Relative address of the root of the service. */
   top: string;
 }
 
-/** Examples below each other. Each is one line until it is opened; the first one is open if `open` is set. */
-export function toExampleList(examples: readonly Example[], place: ExampleContext, open: boolean): Markup {
+/** A list of collapsed examples; `open` expands the first one. */
+export function toExampleList(examples: readonly Example[], page: ExampleContext, open: boolean): Markup {
   return html`<div class="examples">
-${examples.map((example, index) => toFolded(example, place, open && index === 0))}</div>`;
+${examples.map((example, index) => toFolded(example, page, open && index === 0))}</div>`;
 }
 
-function toFolded(example: Example, place: ExampleContext, open: boolean): Markup {
+function toFolded(example: Example, page: ExampleContext, open: boolean): Markup {
   const { name, title, request, answer } = example;
   const [path = ''] = request.target.split('?');
   return html`<details id="${name}"${open ? html` open` : ''}>
 <summary><span>${title}</span> <span class="quiet"><b>${answer.status}</b> ${toMethod(request.method)} <code>${path}</code></span></summary>
-${toExamplePair(example, place)}
+${toExamplePair(example, page)}
 </details>
 `;
 }
 
-/** A request as a command and its answer, side by side where there is room. */
-export function toExamplePair(example: Example, place: ExampleContext): Markup {
+/** A request as a command beside its answer. */
+export function toExamplePair(example: Example, page: ExampleContext): Markup {
   const { name, answer } = example;
-  const sent = splitAt(toCommand(example, place.source.publicUrl), '--data-binary');
-  const came = splitAt(toAnswerText(answer), '\n\n');
+  const sent = splitAt(toCommand(example, page.source.publicUrl), '--data-binary');
+  const answered = splitAt(toAnswerText(answer), '\n\n');
   return html`<div class="pair">
 ${toBlock({ id: `${name}-request`, label: 'Request', content: [sent.head, toJsonMarkup(sent.rest)] })}
-${toBlock({ id: `${name}-answer`, label: 'Answer', content: [came.head, toJsonMarkup(came.rest, createLinkOf(place))] })}
+${toBlock({ id: `${name}-answer`, label: 'Answer', content: [answered.head, toJsonMarkup(answered.rest, createLinkOf(page))] })}
 </div>`;
 }
 
-/** Splits a text where a mark begins; the second part is empty when there is no mark. */
+/** Splits a text where a mark begins. */
 function splitAt(text: string, mark: string): { head: string; rest: string } {
   const at = text.includes(mark) ? text.indexOf(mark) : text.length;
   return { head: text.slice(0, at), rest: text.slice(at) };
 }
 
-/** A text that may be wider than the screen. It can be scrolled, so it must be reachable by keyboard. */
+/** A text that may be wider than the screen: it scrolls, so it must be reachable by keyboard. */
 function toBlock({ id, label, content }: { id: string; label: string; content: HtmlValue }): Markup {
   return html`<div class="block"><p class="label" id="${id}">${label}</p>
 <pre tabindex="0" role="region" aria-labelledby="${id}"><code>${content}</code></pre></div>`;
 }
 
-/** Links codes and the links of envelopes to pages of the service that shows them. */
+/** Links codes and the links of envelopes to pages of the same service. */
 function createLinkOf({ source, top }: ExampleContext): LinkOf {
   const { errors, partCodes } = source;
   return (member, value) => {
@@ -61,16 +61,13 @@ function createLinkOf({ source, top }: ExampleContext): LinkOf {
   };
 }
 
-/** Returns the address that a text member links to, relative to the page; null for no link. */
+/** Returns the relative address that a text member links to; null for no link. */
 type LinkOf = (member: string, value: string) => string | null;
 
-/**
- * A text followed by a colon, which is the name of a member, or another value. The script of the forms uses the same
- * pattern.
- */
+/** A name (a text before a colon) or a value. The script of the forms uses the same pattern. */
 const TOKEN = /("(?:[^"\\]|\\.)*")(\s*:)?|(?<![\w.-])(-?\d[\d.eE+-]*|true|false|null)(?![\w.-])/g;
 
-/** Marks the parts of JSON, or of a text that contains some, and adds links. The text itself stays the same. */
+/** Marks the tokens of JSON within a text, and adds links. */
 export function toJsonMarkup(text: string, linkOf: LinkOf = () => null): Markup {
   const parts: HtmlValue[] = [];
   let end = 0;

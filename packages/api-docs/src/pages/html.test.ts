@@ -1,30 +1,26 @@
 import fc from 'fast-check';
-import { describe, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { html } from './html.ts';
 import { relativeRoot } from './page.ts';
 
-describe('markup', () => {
-  it('lets no value break out of its text or its attribute', () => {
-    fc.assert(
-      fc.property(fc.string({ unit: fc.constantFrom('<', '>', '&', '"', "'", 'a', ';') }), (value) => {
-        const { text } = html`<p title="${value}">${[value, html`<b>${value}</b>`]}</p>`;
-        expect(text.replace(/&(amp|lt|gt|quot|#39);|[a;]/g, '')).toBe('<p title=""><b></b></p>'.replaceAll('a', ''));
-      }),
-    );
-  });
-
-  it('keeps what is markup already as it is', () => {
-    expect(html`<ul>${[html`<li>1</li>`, html`<li>${2}</li>`]}</ul>`.text).toBe('<ul><li>1</li><li>2</li></ul>');
-  });
+it('markup lets no value break out of its text or its attribute', () => {
+  fc.assert(
+    fc.property(fc.string({ unit: fc.constantFrom('<', '>', '&', '"', "'", 'a', ';') }), (value) => {
+      const { text } = html`<p title="${value}">${[value, html`<b>${value}</b>`]}</p>`;
+      expect(text.replace(/&(amp|lt|gt|quot|#39);|[a;]/g, '')).toBe('<p title=""><b></b></p>'.replaceAll('a', ''));
+    }),
+  );
 });
 
-describe('the way from a page to the top', () => {
-  it.each([
-    ['/docs', './'],
-    ['/docs/reference', '../'],
-    ['/docs/errors/X', '../../'],
-  ])('from %s is %s', (path, top) => {
-    expect(relativeRoot(path)).toBe(top);
-    expect(new URL(`${top}docs`, `https://a.test/prefix${path}`).pathname).toBe('/prefix/docs');
-  });
+it('markup keeps what is markup already as it is', () => {
+  expect(html`<ul>${[html`<li>1</li>`, html`<li>${2}</li>`]}</ul>`.text).toBe('<ul><li>1</li><li>2</li></ul>');
+});
+
+it.each([
+  ['/docs', './'],
+  ['/docs/reference', '../'],
+  ['/docs/errors/X', '../../'],
+])('the relative root from %s is %s', (path, top) => {
+  expect(relativeRoot(path)).toBe(top);
+  expect(new URL(`${top}docs`, `https://a.test/prefix${path}`).pathname).toBe('/prefix/docs');
 });

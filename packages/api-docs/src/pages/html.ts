@@ -1,4 +1,4 @@
-/** Markup made by `html`. Every value in it has been escaped. */
+/** Markup made by `html`, with every value escaped. */
 export class Markup {
   readonly text: string;
 
@@ -9,10 +9,7 @@ export class Markup {
 
 export type HtmlValue = string | number | Markup | readonly HtmlValue[];
 
-/**
- * Writes markup. Values are escaped for text and for attributes in double quotes. Markup and lists of markup are taken
- * as they are.
- */
+/** Writes markup. Values are escaped for text and for attributes in double quotes; markup is not escaped again. */
 export function html(parts: TemplateStringsArray, ...values: readonly HtmlValue[]): Markup {
   return new Markup(parts.map((part, index) => part + toMarkupText(values[index] ?? '')).join(''));
 }
@@ -32,6 +29,6 @@ function toMarkupText(value: HtmlValue): string {
 }
 
 /** Text between backticks is code. */
-export function toCodeSpans(words: string): HtmlValue[] {
-  return words.split('`').map((part, index) => (index % 2 === 1 ? html`<code>${part}</code>` : part));
+export function toCodeSpans(text: string): HtmlValue[] {
+  return text.split('`').map((part, index) => (index % 2 === 1 ? html`<code>${part}</code>` : part));
 }

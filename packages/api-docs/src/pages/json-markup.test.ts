@@ -1,32 +1,30 @@
 import fc from 'fast-check';
-import { describe, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { toJsonMarkup } from './example.ts';
 
 const ENTITIES: Record<string, string> = { '&lt;': '<', '&gt;': '>', '&quot;': '"', '&#39;': "'", '&amp;': '&' };
 const toShown = (markup: string) =>
   markup.replace(/<[^>]*>/g, '').replace(/&(?:lt|gt|quot|amp|#39);/g, (entity) => ENTITIES[entity] ?? '');
 
-describe('JSON on a page', () => {
-  it('reads as it was written, whatever is in it', () => {
-    const texts = fc.oneof(
-      fc.json().map((text) => JSON.stringify(JSON.parse(text), null, 2)),
-      fc.string({ unit: fc.constantFrom('"', '\\', ':', '{', '1', '-', 'e', 'null', '<', '&', ' ', '\n') }),
-    );
-    fc.assert(
-      fc.property(texts, (text) => {
-        expect(toShown(toJsonMarkup(text).text)).toBe(text);
-      }),
-    );
-  });
+it('JSON on a page reads as it was written, whatever is in it', () => {
+  const texts = fc.oneof(
+    fc.json().map((text) => JSON.stringify(JSON.parse(text), null, 2)),
+    fc.string({ unit: fc.constantFrom('"', '\\', ':', '{', '1', '-', 'e', 'null', '<', '&', ' ', '\n') }),
+  );
+  fc.assert(
+    fc.property(texts, (text) => {
+      expect(toShown(toJsonMarkup(text).text)).toBe(text);
+    }),
+  );
+});
 
-  it('marks names, texts and other values, and links what leads somewhere', () => {
-    const linkOf = (member: string, value: string) => (member === 'code' ? `/of/${value}` : null);
-    expect(toJsonMarkup('{"code": "A_B", "at": -1.5e3, "x": ["code", null]}', linkOf).text).toBe(
-      [
-        '{<span class="name">&quot;code&quot;</span>: <span class="text">"<a href="/of/A_B">A_B</a>"</span>, ',
-        '<span class="name">&quot;at&quot;</span>: <span class="value">-1.5e3</span>, ',
-        '<span class="name">&quot;x&quot;</span>: [<span class="text">&quot;code&quot;</span>, <span class="value">null</span>]}',
-      ].join(''),
-    );
-  });
+it('JSON on a page marks names, texts and other values, and links what leads somewhere', () => {
+  const linkOf = (member: string, value: string) => (member === 'code' ? `/of/${value}` : null);
+  expect(toJsonMarkup('{"code": "A_B", "at": -1.5e3, "x": ["code", null]}', linkOf).text).toBe(
+    [
+      '{<span class="name">&quot;code&quot;</span>: <span class="text">"<a href="/of/A_B">A_B</a>"</span>, ',
+      '<span class="name">&quot;at&quot;</span>: <span class="value">-1.5e3</span>, ',
+      '<span class="name">&quot;x&quot;</span>: [<span class="text">&quot;code&quot;</span>, <span class="value">null</span>]}',
+    ].join(''),
+  );
 });

@@ -8,7 +8,7 @@ interface Group {
   links: { path: string; text: HtmlValue }[];
 }
 
-/** Links to everything, the same on every page. `top` is the way from the page at `path` to the top of the service. */
+/** The links of every page. `top` is the relative address of the root of the service. */
 export function toNavigation(source: DocsSource, path: string, top: string): Markup[] {
   return createGroups(source).map(
     ({ title, links }) => html`<p>${title}</p>
@@ -22,12 +22,12 @@ ${links.map(
 }
 
 function createGroups(source: DocsSource): Group[] {
-  const { operations, partCodes, firstPage: first, articles } = source;
+  const { operations, partCodes, firstPage, articles } = source;
   return [
     {
       title: 'Start',
       links: [
-        { path: '/docs', text: first.heading },
+        { path: '/docs', text: firstPage.heading },
         { path: '/docs/reference', text: 'Reference' },
         ...articles.map((article) => ({ path: articlePath(article), text: article.title })),
       ],
@@ -65,9 +65,9 @@ function createGroups(source: DocsSource): Group[] {
 }
 
 function toPartCodeGroup(partCodes: PartCodes): Group {
-  const { entries, texts: words } = partCodes;
+  const { entries, texts } = partCodes;
   return {
-    title: words.navigation,
+    title: texts.navigation,
     links: Object.keys(entries).map((code) => ({
       path: partCodePath(partCodes, code),
       text: html`<code>${code}</code>`,
@@ -75,12 +75,10 @@ function toPartCodeGroup(partCodes: PartCodes): Group {
   };
 }
 
-/** A method in its colour. */
 export function toMethod(method: Operation['method']): Markup {
   return html`<span class="method ${method.toLowerCase()}">${method}</span>`;
 }
 
-/** Method and path of an operation as a link to it. */
 export function toOperationLink({ id, method, path }: Operation, top: string): Markup {
   return html`<a class="route" href="${top}docs/reference#${id}">${toMethod(method)} <code>${path}</code></a>`;
 }

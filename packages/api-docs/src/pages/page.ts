@@ -4,23 +4,23 @@ import { toNavigation } from './navigation.ts';
 
 export interface PageOptions {
   title: string;
-  /** Path of the page. Links are relative to it, so that pages work below any address. */
+  /** Links are relative to it, so that pages work below any address. */
   path: string;
   content: HtmlValue;
-  /** True for pages with forms that send requests. */
+  /** Loads the script that sends requests. */
   forms?: boolean;
 }
 
-/** The name that the title of every page ends with. */
+/** The end of every title. */
 const PRODUCT = 'Playline';
 
-/** One subject each. The order matters: names and colours come first. */
+/** Ordered: later files use the names and colours of the first. */
 const STYLES = ['style.css', 'frame.css', 'samples.css', 'forms.css'];
 
-/** Relative address from the page at a path to the top of the service. */
+/** Relative address of the root of the service from the page at a path. */
 export const relativeRoot = (path: string): string => '../'.repeat(path.split('/').length - 2) || './';
 
-/** The one template of all pages. It refers to no other site. */
+/** The template of all pages. */
 export function toPage(source: DocsSource, { title, path, content, forms = false }: PageOptions): string {
   const top = relativeRoot(path);
   const scripts = ['page.js', ...(forms ? ['forms.js'] : [])];
@@ -54,7 +54,6 @@ ${content}
   return page.text;
 }
 
-/** A page about something beside the interface. */
 export function createArticlePage(source: DocsSource, article: Article): string {
   const { title, summary, content } = article;
   return toPage(source, {

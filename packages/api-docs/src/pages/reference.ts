@@ -30,7 +30,7 @@ import { toTryForm } from './try-form.ts';
 const PATH = '/docs/reference';
 const TOP = relativeRoot(PATH);
 
-/** The reference: each operation with a form that sends real requests to the service that serves the page. */
+/** The reference: every operation with a form. */
 export function createReferencePage(source: DocsSource): string {
   const { operations, publicUrl } = source;
   const content = html`<p class="lead">Every operation, with a form that sends real requests to this service.</p>
@@ -44,7 +44,7 @@ ${toSchemaList(source)}</section>`;
   return toPage(source, { title: 'Reference', path: PATH, content, forms: true });
 }
 
-/** What a reader sets before pasting a command into a shell. */
+/** The shell variables of the commands. */
 function toVariables(source: DocsSource): HtmlValue {
   const names = placeholdersIn(source, allExamples(source)).map((one) => toShellVariable(one).slice(1));
   if (names.length === 0) return '';
@@ -61,7 +61,7 @@ function toSection(operation: Operation, source: DocsSource): Markup {
   return html`<section class="operation" aria-labelledby="${id}">
 <h2 id="${id}">${summary}</h2>
 <p class="route">${toMethod(method)} <code>${path}</code></p>
-${description.map((words) => html`<p>${toCodeSpans(words)}</p>\n`)}
+${description.map((text) => html`<p>${toCodeSpans(text)}</p>\n`)}
 ${toRequest(operation, source)}<h3>Answers</h3>
 <dl class="rows">
 ${answers.map(toAnswer)}</dl>
@@ -73,7 +73,7 @@ ${toExampleList(examples, { source, top: TOP }, false)}
 `;
 }
 
-/** Nothing for an operation whose request is only its address. */
+/** Empty for an operation whose request is only its address. */
 function toRequest({ keys, parameters, body }: Operation, source: DocsSource): HtmlValue {
   if (keys.length + parameters.length === 0 && body === null) return '';
   return html`<h3>Request</h3>
@@ -106,7 +106,6 @@ function toAnswer({ status, codes, schema, description }: AnswerSpec): Markup {
 `;
 }
 
-/** The members of every named schema, and in words which values they may have. */
 function toSchemaList(source: DocsSource): Markup[] {
   return Object.entries(createComponentSchemas(source)).map(
     ([name, schema]) => html`<h3 id="schema-${name}">${name}</h3>
@@ -127,7 +126,7 @@ ${Object.entries(schema.properties as Record<string, JsonSchema>).map(([member, 
 `;
 }
 
-/** Describes a schema in a few words, or links to it if it has a name. */
+/** Describes a schema briefly, or links to it if it has a name. */
 function describeSchema(schema: JsonSchema): HtmlValue {
   const { $ref, anyOf, oneOf = anyOf, enum: values, items, type, format, maxLength } = schema;
   if (typeof $ref === 'string') {
@@ -149,7 +148,7 @@ function describeSchema(schema: JsonSchema): HtmlValue {
   return `${[type].flat().join(' or ')}${format === undefined ? '' : ` (${format})`}${length}`;
 }
 
-/** An object without a name of its own. */
+/** An unnamed object. */
 function toInline(properties: Readonly<Record<string, JsonSchema>>): HtmlValue {
   return [
     'object of ',
@@ -184,7 +183,7 @@ const hrefOf = (path: string): string => relativeRoot(INDEX) + path.slice(1);
 function toIndex(source: DocsSource): string {
   const { partCodes } = source;
   const content = html`<p class="lead">Every answer that is an error has a code${partCodes?.texts.introSuffix ?? ''}.
-The page of a code says what happened and what to do, and shows requests with their answers.</p>
+The page of a code explains what happened and what to do, and shows requests with their answers.</p>
 <h2 id="envelopes">Errors of a request</h2>
 <p>The whole request failed. Its <code>link</code> opens the page of its code.</p>
 ${toList(
@@ -192,45 +191,45 @@ ${toList(
     href: hrefOf(errorPath(code)),
     code,
     note: html` <span class="quiet">${ERRORS[code].status}</span>`,
-    words: ERRORS[code].message,
+    text: ERRORS[code].message,
   })),
 )}${partCodes === null ? '' : toPartCodeIndex(partCodes)}`;
   return toPage(source, { title: 'Error codes', path: INDEX, content });
 }
 
 function toPartCodeIndex(partCodes: PartCodes): Markup {
-  const { folder, entries, texts: words } = partCodes;
+  const { folder, entries, texts } = partCodes;
   return html`
-<h2 id="${folder}">${words.heading}</h2>
-<p>${words.index}</p>
+<h2 id="${folder}">${texts.heading}</h2>
+<p>${texts.index}</p>
 ${toList(
   Object.entries(entries).map(([code, { cause }]) => ({
     href: hrefOf(partCodePath(partCodes, code)),
     code,
     note: '',
-    words: cause,
+    text: cause,
   })),
 )}`;
 }
 
-function toList(entries: readonly { href: string; code: string; note: HtmlValue; words: string }[]): Markup {
+function toList(entries: readonly { href: string; code: string; note: HtmlValue; text: string }[]): Markup {
   return html`<dl class="rows">
 ${entries.map(
-  ({ href, code, note, words }) => html`<div><dt><a href="${href}"><code>${code}</code></a>${note}</dt>
-<dd>${toCodeSpans(words)}</dd></div>
+  ({ href, code, note, text }) => html`<div><dt><a href="${href}"><code>${code}</code></a>${note}</dt>
+<dd>${toCodeSpans(text)}</dd></div>
 `,
 )}</dl>`;
 }
 
 function toErrorPage(source: DocsSource, code: ErrorCode): string {
   const { status, message, retry } = ERRORS[code];
-  const { cause, fix: mend } = source.errors[code] ?? ERRORS[code];
+  const { cause, fix } = source.errors[code] ?? ERRORS[code];
   const path = errorPath(code);
   const operations = operationsOfError(source, code).map(
     (operation) => html`<li>${toOperationLink(operation, relativeRoot(path))}</li>\n`,
   );
   const content = html`<p class="lead"><strong class="status">${status}</strong> ${message}</p>
-${toAdvice(cause, mend)}
+${toAdvice(cause, fix)}
 <h2>Send it again?</h2>
 <p>${retry ? 'Yes: the same request, unchanged, may succeed later.' : 'No: the same request fails again.'}</p>
 ${operations.length === 0 ? '' : html`<h2>Operations</h2>\n<ul class="plain">\n${operations}</ul>`}
@@ -239,24 +238,24 @@ ${toExamples(source, examplesOfError(source, code), path)}`;
 }
 
 function toPartCodePage(source: DocsSource, partCodes: PartCodes, code: string): string {
-  const { cause, fix: mend } = partCodes.entries[code] ?? { cause: '', fix: '' };
+  const { cause, fix } = partCodes.entries[code] ?? { cause: '', fix: '' };
   const path = partCodePath(partCodes, code);
   const content = html`<p class="lead">${partCodes.texts.lead}</p>
-${toAdvice(cause, mend)}
+${toAdvice(cause, fix)}
 <h2>Send it again?</h2>
 <p>${partCodes.texts.resend}</p>
 ${toExamples(source, examplesOfPartCode(source, code), path)}`;
   return toPage(source, { title: code, path, content });
 }
 
-function toAdvice(cause: string, mend: string): HtmlValue {
+function toAdvice(cause: string, fix: string): HtmlValue {
   return html`<h2>Cause</h2>
 <p>${toCodeSpans(cause)}</p>
 <h2>What to do</h2>
-<p>${toCodeSpans(mend)}</p>`;
+<p>${toCodeSpans(fix)}</p>`;
 }
 
-/** A code that no operation answers with yet has no example that a test could check. Its page says so. */
+/** A code that no operation answers with has no example. */
 function toExamples(source: DocsSource, examples: readonly Example[], path: string): HtmlValue {
   if (examples.length === 0)
     return html`<h2>Examples</h2>

@@ -5,7 +5,7 @@ import { isPlaceholder, valuesIn } from '../values.ts';
 import { type HtmlValue, html, type Markup, toCodeSpans } from './html.ts';
 import { relativeRoot } from './page.ts';
 
-/** How the scripts treat keys. A key that is shown in its field is also remembered. */
+/** How forms treat keys. A key that is visible in its field is also remembered. */
 const KEY_FIELDS = {
   public: {
     type: 'text',
@@ -17,26 +17,26 @@ const KEY_FIELDS = {
   },
 } as const;
 
-/** With more lines the button Send would be below the edge of a laptop screen. */
+/** Keeps the button Send visible on a laptop screen. */
 const BODY_LINES_MAX = 14;
 
 /** The data attribute by which scripts find the field of a parameter. */
 const FIELD_OF = { path: 'path-name', query: 'query' } as const;
 
-/** Browsers drop a path part that consists of dots, so the request would go to another address. */
+/** Browsers normalise path segments of dots, which would change the address. */
 const NO_DOTS = html` pattern="(?!\\.\\.?$).+" title="Not dots alone"`;
 
-/** Keeps browsers from offering or correcting text, since a key may have been typed into another field. */
+/** Keeps browsers from storing or correcting what is typed. */
 const AS_TYPED = html`autocomplete="off" spellcheck="false" autocapitalize="off"`;
 
 /**
- * A form that sends a real request and shows the answer beside it. It starts with the request of the first example. No
- * field has a name: if the scripts do not load, the browser can put no field into an address.
+ * A form that sends a request and shows the answer. It starts with the first example. Fields have no names, so that a
+ * browser without scripts puts nothing into an address.
  */
 export function toTryForm(operation: Operation, source: DocsSource, page: string): Markup {
   const { id, method, path, summary, keys, answers } = operation;
-  const words = Object.fromEntries(answers.map(({ status, description }) => [status, description.replaceAll('`', '')]));
-  return html`<form class="try" autocomplete="off" aria-label="Try: ${summary}" data-method="${method}" data-path="${relativeRoot(page)}${path.slice(1)}" data-answers="${JSON.stringify(words)}">
+  const texts = Object.fromEntries(answers.map(({ status, description }) => [status, description.replaceAll('`', '')]));
+  return html`<form class="try" autocomplete="off" aria-label="Try: ${summary}" data-method="${method}" data-path="${relativeRoot(page)}${path.slice(1)}" data-answers="${JSON.stringify(texts)}">
 <div>
 <h3>Try it</h3>
 ${keys.map((key, index) => toKeyField(key, source, `${id}-key${index === 0 ? '' : `-${index + 1}`}`))}${toParameterFields(operation)}${toBodyField(operation)}<p class="actions"><button type="submit">Send ${method}</button>${toPageButtons(operation)}</p>
@@ -59,7 +59,7 @@ function toKeyField({ kind, required }: KeyUse, source: DocsSource, id: string):
 `;
 }
 
-/** Filled in from the example, unless the request destroys something. */
+/** Filled from the example, unless the request destroys something. */
 function toParameterFields(operation: Operation): Markup[] {
   const { id, parameters, confirmation: caution, examples } = operation;
   const [example] = examples;
@@ -73,26 +73,23 @@ ${toParameterField(parameter, `${id}-${name}`, isPlaceholder(value) ? '' : value
   });
 }
 
-/**
- * No rules for what may be typed: the service judges it, and a reader may want to see how. Only the keyboard of a phone
- * is chosen.
- */
-function toParameterField({ name, in: place, required, schema }: Parameter, id: string, value: string): Markup {
+/** A field without validation, so that a reader can see how the service answers. */
+function toParameterField({ name, in: location, required, schema }: Parameter, id: string, value: string): Markup {
   const { enum: choices, type } = toWholeSchema(schema);
   const need = required ? html` required` : '';
   if (Array.isArray(choices))
-    return html`<select id="${id}" data-${FIELD_OF[place]}="${name}"${need}>
+    return html`<select id="${id}" data-${FIELD_OF[location]}="${name}"${need}>
 ${[...(required ? [] : ['']), ...choices.map(String)].map((one) => html`<option${one === value ? html` selected` : ''}>${one}</option>\n`)}</select>`;
   const digits = type === 'integer' ? html` inputmode="numeric"` : '';
-  const part = place === 'path' ? NO_DOTS : '';
-  return html`<input id="${id}" data-${FIELD_OF[place]}="${name}" value="${value}"${need}${digits}${part} ${AS_TYPED}>`;
+  const part = location === 'path' ? NO_DOTS : '';
+  return html`<input id="${id}" data-${FIELD_OF[location]}="${name}" value="${value}"${need}${digits}${part} ${AS_TYPED}>`;
 }
 
-/** Hidden until an answer names the pages beside it. */
+/** Hidden until an answer has cursors. */
 function toPageButtons({ paging }: Operation): HtmlValue {
   if (paging === null) return '';
-  const button = (words: string, members: readonly string[]) =>
-    html` <button type="button" class="outline" data-cursor="${members.join('.')}" data-into="${paging.parameter}" hidden>${words}</button>`;
+  const button = (label: string, members: readonly string[]) =>
+    html` <button type="button" class="outline" data-cursor="${members.join('.')}" data-into="${paging.parameter}" hidden>${label}</button>`;
   return [button('Previous page', paging.previous), button('Next page', paging.next)];
 }
 
@@ -111,11 +108,11 @@ ${text}</textarea>${hint}</p>
 `;
 }
 
-/** The question before a request that destroys something. Cancel has the focus. */
+/** The confirmation before a request that destroys something. Cancel has the focus. */
 function toConfirmation({ id, confirmation: caution }: Operation): HtmlValue {
   if (caution === null) return '';
-  return html`<dialog aria-labelledby="${id}-question">
-<h3 id="${id}-question">${caution.prompt}</h3>
+  return html`<dialog aria-labelledby="${id}-confirmation">
+<h3 id="${id}-confirmation">${caution.prompt}</h3>
 <p><code data-target></code></p>
 <p>${caution.consequence}</p>
 <p class="actions"><button type="button" class="outline" value="" autofocus>Cancel</button> <button type="button" class="danger" value="sure">${caution.confirmLabel}</button></p>

@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import type { Host } from '../host.ts';
 import { type AudienceStore, createMemoryStore, type Message } from '../index.ts';
 import { createClient, holdTime, pass } from '../test/client.ts';
@@ -56,227 +56,223 @@ function openPage({ pageViews, sessions, inactivityTimeoutMs, ...options }: Opti
   return { client, autocapture, sent, named };
 }
 
-describe('page views', () => {
-  const navigations = (messages: Message[]) =>
-    messages
-      .filter(({ type }) => type === 'page')
-      .map(({ properties, context }) => `${properties?.navigation} ${context?.pageUrl?.replace(/.*example/, '')}`);
+const navigations = (messages: Message[]) =>
+  messages
+    .filter(({ type }) => type === 'page')
+    .map(({ properties, context }) => `${properties?.navigation} ${context?.pageUrl?.replace(/.*example/, '')}`);
 
-  it('are one for the page and one for each address that its history shows', async () => {
-    const { sent } = openPage();
-    browser.history.pushState(null, '', '/shop');
-    browser.history.pushState(null, '', '/shop#top');
-    browser.history.replaceState(null, '', '/shop?sort=new');
-    browser.history.replaceState(null, '', '/play');
-    go('/shop');
-    fire('popstate');
-    fire('hashchange');
-    fire('pageshow', { persisted: false });
-    fire('pageshow', { persisted: true });
-    expect(navigations(await sent())).toEqual([
-      ...['load /play', 'push /shop', 'push /shop#top', 'replace /play', 'traverse /shop', 'traverse /shop'],
-    ]);
-  });
-
-  it('are none without consent, and begin with the page that is shown when it is given', async () => {
-    const { client, sent } = openPage({ consent: undefined });
-    browser.history.pushState(null, '', '/shop');
-    client.setConsent('anonymous');
-    client.setConsent('full');
-    expect(navigations(await sent())).toEqual(['load /shop']);
-  });
-
-  it('end with close, which gives the page its history back', async () => {
-    const { pushState } = browser.history;
-    const { autocapture, sent } = openPage();
-    expect(browser.history.pushState).not.toBe(pushState);
-    autocapture.close();
-    expect(browser.history.pushState).toBe(pushState);
-    browser.history.pushState(null, '', '/shop');
-    fire('popstate');
-    expect(navigations(await sent())).toEqual(['load /play']);
-  });
-
-  it('leave other scripts’ wrappers in place, and let a method throw what it throws', async () => {
-    const page = openPage();
-    const own = browser.history.pushState;
-    const theirs = (...given: Parameters<typeof own>) => own.apply(browser.history, given);
-    browser.history.pushState = theirs;
-    page.autocapture.close();
-    expect(browser.history.pushState).toBe(theirs);
-    browser.history.pushState(null, '', '/shop');
-    expect(location.pathname).toBe('/shop');
-    expect(navigations(await page.sent())).toEqual(['load /play']);
-    const refusing = vi.fn(() => {
-      throw new Error('of the browser');
-    });
-    browser.history.pushState = refusing;
-    openPage();
-    expect(() => browser.history.pushState(null, '', '/shop')).toThrow('of the browser');
-  });
-
-  it('are left out when sessions alone are asked for, and sessions when page views alone are', async () => {
-    expect(await openPage({ pageViews: false }).named()).toEqual(['session_started']);
-    const { sent } = openPage({ sessions: false });
-    expect((await sent()).map(({ type, sessionId }) => [type, sessionId])).toEqual([['page', undefined]]);
-  });
+it('page views are one for the page and one for each address that its history shows', async () => {
+  const { sent } = openPage();
+  browser.history.pushState(null, '', '/shop');
+  browser.history.pushState(null, '', '/shop#top');
+  browser.history.replaceState(null, '', '/shop?sort=new');
+  browser.history.replaceState(null, '', '/play');
+  go('/shop');
+  fire('popstate');
+  fire('hashchange');
+  fire('pageshow', { persisted: false });
+  fire('pageshow', { persisted: true });
+  expect(navigations(await sent())).toEqual([
+    ...['load /play', 'push /shop', 'push /shop#top', 'replace /play', 'traverse /shop', 'traverse /shop'],
+  ]);
 });
 
-describe('a session', () => {
-  it('begins with the first page and is on every message until nothing has happened for half an hour', async () => {
-    const { client, sent } = openPage();
-    await pass(29 * MINUTE_MS);
-    client.track('one');
-    await pass(29 * MINUTE_MS);
-    fire('keydown');
-    await pass(30 * MINUTE_MS);
-    const messages = await sent();
-    expect(messages.map(({ eventName, type }) => eventName ?? type)).toEqual([
-      ...['session_started', 'page', 'one', 'session_ended'],
-    ]);
-    expect(new Set(messages.map(({ sessionId }) => sessionId)).size).toBe(1);
-    const lastActiveAt = new Date(Date.now() - 30 * MINUTE_MS).toISOString();
-    expect(messages.at(-1)?.properties).toEqual({ reason: 'inactivity', durationMs: 58 * MINUTE_MS, lastActiveAt });
-  });
+it('page views are none without consent, and begin with the page that is shown when it is given', async () => {
+  const { client, sent } = openPage({ consent: undefined });
+  browser.history.pushState(null, '', '/shop');
+  client.setConsent('anonymous');
+  client.setConsent('full');
+  expect(navigations(await sent())).toEqual(['load /shop']);
+});
 
-  it('is followed by another when somebody comes back', async () => {
-    const { client, autocapture, sent } = openPage({ pageViews: false, inactivityTimeoutMs: MINUTE_MS });
-    await pass(2 * MINUTE_MS);
-    expect((await sent()).length).toBe(2);
-    autocapture.touch();
-    client.track('one');
-    const messages = await sent();
-    expect(messages.map(({ eventName }) => eventName)).toEqual([
-      ...['session_started', 'session_ended', 'session_started', 'one'],
-    ]);
-    const ids = messages.map(({ sessionId }) => sessionId);
-    expect([ids[0] === ids[1], ids[2] === ids[3], ids[1] === ids[2]]).toEqual([true, true, false]);
-  });
+it('page views end with close, which gives the page its history back', async () => {
+  const { pushState } = browser.history;
+  const { autocapture, sent } = openPage();
+  expect(browser.history.pushState).not.toBe(pushState);
+  autocapture.close();
+  expect(browser.history.pushState).toBe(pushState);
+  browser.history.pushState(null, '', '/shop');
+  fire('popstate');
+  expect(navigations(await sent())).toEqual(['load /play']);
+});
 
-  it('goes on over pages, and is ended by the next page when that comes too late', async () => {
+it('page views leave other scripts’ wrappers in place, and let a method throw what it throws', async () => {
+  const page = openPage();
+  const own = browser.history.pushState;
+  const theirs = (...given: Parameters<typeof own>) => own.apply(browser.history, given);
+  browser.history.pushState = theirs;
+  page.autocapture.close();
+  expect(browser.history.pushState).toBe(theirs);
+  browser.history.pushState(null, '', '/shop');
+  expect(location.pathname).toBe('/shop');
+  expect(navigations(await page.sent())).toEqual(['load /play']);
+  const refusing = vi.fn(() => {
+    throw new Error('of the browser');
+  });
+  browser.history.pushState = refusing;
+  openPage();
+  expect(() => browser.history.pushState(null, '', '/shop')).toThrow('of the browser');
+});
+
+it('page views are left out when sessions alone are asked for, and sessions when page views alone are', async () => {
+  expect(await openPage({ pageViews: false }).named()).toEqual(['session_started']);
+  const { sent } = openPage({ sessions: false });
+  expect((await sent()).map(({ type, sessionId }) => [type, sessionId])).toEqual([['page', undefined]]);
+});
+
+it('a session begins with the first page and is on every message until nothing has happened for half an hour', async () => {
+  const { client, sent } = openPage();
+  await pass(29 * MINUTE_MS);
+  client.track('one');
+  await pass(29 * MINUTE_MS);
+  fire('keydown');
+  await pass(30 * MINUTE_MS);
+  const messages = await sent();
+  expect(messages.map(({ eventName, type }) => eventName ?? type)).toEqual([
+    ...['session_started', 'page', 'one', 'session_ended'],
+  ]);
+  expect(new Set(messages.map(({ sessionId }) => sessionId)).size).toBe(1);
+  const lastActiveAt = new Date(Date.now() - 30 * MINUTE_MS).toISOString();
+  expect(messages.at(-1)?.properties).toEqual({ reason: 'inactivity', durationMs: 58 * MINUTE_MS, lastActiveAt });
+});
+
+it('a session is followed by another when somebody comes back', async () => {
+  const { client, autocapture, sent } = openPage({ pageViews: false, inactivityTimeoutMs: MINUTE_MS });
+  await pass(2 * MINUTE_MS);
+  expect((await sent()).length).toBe(2);
+  autocapture.touch();
+  client.track('one');
+  const messages = await sent();
+  expect(messages.map(({ eventName }) => eventName)).toEqual([
+    ...['session_started', 'session_ended', 'session_started', 'one'],
+  ]);
+  const ids = messages.map(({ sessionId }) => sessionId);
+  expect([ids[0] === ids[1], ids[2] === ids[3], ids[1] === ids[2]]).toEqual([true, true, false]);
+});
+
+it('a session goes on over pages, and is ended by the next page when that comes too late', async () => {
+  const store = createMemoryStore();
+  const options = { store, pageViews: false };
+  const first = openPage(options);
+  await first.client.close();
+  await pass(29 * MINUTE_MS);
+  const second = openPage(options);
+  second.client.track('one');
+  const [tracked, ...others] = await second.sent();
+  expect(others).toEqual([]);
+  expect(tracked?.sessionId).toBe((await first.sent())[0]?.sessionId);
+  await second.client.close();
+  await pass(31 * MINUTE_MS);
+  const third = await openPage(options).sent();
+  expect(third.map(({ eventName }) => eventName)).toEqual(['session_ended', 'session_started']);
+  expect(third[0]).toMatchObject({ sessionId: tracked?.sessionId, properties: { durationMs: 29 * MINUTE_MS } });
+});
+
+it('a session is shared by all tabs: it ends once, when none of them is active any more', async () => {
+  const options = { store: createMemoryStore(), pageViews: false };
+  const [one, other] = [openPage(options), openPage(options)];
+  await pass(20 * MINUTE_MS);
+  other.autocapture.touch();
+  await pass(20 * MINUTE_MS);
+  expect([...(await one.named()), ...(await other.named())]).toEqual(['session_started']);
+  await pass(20 * MINUTE_MS);
+  expect([...(await one.named()), ...(await other.named())].sort()).toEqual(['session_ended', 'session_started']);
+});
+
+it('a session ends with the person: after reset another begins under the new anonymous id', async () => {
+  const { client, sent } = openPage({ pageViews: false });
+  const before = client.anonymousId;
+  client.reset();
+  client.track('one');
+  const messages = await sent();
+  expect(messages.map(({ eventName, anonymousId }) => [eventName, anonymousId === before])).toEqual([
+    ...[
+      ['session_started', true],
+      ['session_ended', true],
+      ['session_started', false],
+      ['one', false],
+    ],
+  ]);
+  expect(messages[1]?.sessionId).not.toBe(messages[3]?.sessionId);
+});
+
+it('a session is neither made nor kept without consent, and ends without a message when it is withdrawn', async () => {
+  const store = createMemoryStore();
+  const { client, named } = openPage({ store, consent: undefined, pageViews: false });
+  fire('keydown');
+  expect(store.keys()).toEqual([]);
+  client.setConsent('full');
+  await named();
+  client.setConsent('none');
+  expect(store.keys()).toEqual([]);
+  await pass(60 * MINUTE_MS);
+  client.setConsent('full');
+  expect(await named()).toEqual(['session_started', 'session_started']);
+});
+
+it('a session is the same for the whole page although the store takes and gives nothing', async () => {
+  const refuse = () => {
+    throw new Error('of the browser');
+  };
+  const store: AudienceStore = { get: refuse, set: refuse, remove: refuse, keys: refuse };
+  const { client, named } = openPage({ store, pageViews: false });
+  for (let minute = 0; minute < 5; minute += 1) {
+    await pass(MINUTE_MS);
+    client.track('one');
+  }
+  await pass(30 * MINUTE_MS);
+  expect(await named()).toEqual(['session_started', 'one', 'one', 'one', 'one', 'one', 'session_ended']);
+});
+
+it('a session starts again when another script has overwritten it in the store', async () => {
+  for (const text of ['{', 'null', '3', '{"id":""}', '{"id":"a","startedAt":1e300,"lastActiveAt":1e300}']) {
     const store = createMemoryStore();
-    const options = { store, pageViews: false };
-    const first = openPage(options);
-    await first.client.close();
-    await pass(29 * MINUTE_MS);
-    const second = openPage(options);
-    second.client.track('one');
-    const [tracked, ...others] = await second.sent();
-    expect(others).toEqual([]);
-    expect(tracked?.sessionId).toBe((await first.sent())[0]?.sessionId);
-    await second.client.close();
-    await pass(31 * MINUTE_MS);
-    const third = await openPage(options).sent();
-    expect(third.map(({ eventName }) => eventName)).toEqual(['session_ended', 'session_started']);
-    expect(third[0]).toMatchObject({ sessionId: tracked?.sessionId, properties: { durationMs: 29 * MINUTE_MS } });
-  });
+    store.set('audience:session', text);
+    expect(await openPage({ store, pageViews: false }).named()).toEqual(['session_started']);
+  }
+});
 
-  it('is shared by all tabs: it ends once, when none of them is active any more', async () => {
-    const options = { store: createMemoryStore(), pageViews: false };
-    const [one, other] = [openPage(options), openPage(options)];
-    await pass(20 * MINUTE_MS);
-    other.autocapture.touch();
-    await pass(20 * MINUTE_MS);
-    expect([...(await one.named()), ...(await other.named())]).toEqual(['session_started']);
-    await pass(20 * MINUTE_MS);
-    expect([...(await one.named()), ...(await other.named())].sort()).toEqual(['session_ended', 'session_started']);
-  });
-
-  it('ends with the person: after reset another begins under the new anonymous id', async () => {
-    const { client, sent } = openPage({ pageViews: false });
-    const before = client.anonymousId;
-    client.reset();
+it('a session is over when the clock was set by hours, and everything else goes on', async () => {
+  for (const sign of [-1, 1]) {
+    const { client, named } = openPage({ pageViews: false });
+    vi.setSystemTime(Date.now() + sign * 180 * MINUTE_MS);
     client.track('one');
-    const messages = await sent();
-    expect(messages.map(({ eventName, anonymousId }) => [eventName, anonymousId === before])).toEqual([
-      ...[
-        ['session_started', true],
-        ['session_ended', true],
-        ['session_started', false],
-        ['one', false],
-      ],
-    ]);
-    expect(messages[1]?.sessionId).not.toBe(messages[3]?.sessionId);
-  });
+    expect(await named()).toEqual(['session_started', 'session_ended', 'session_started', 'one']);
+  }
+});
 
-  it('is neither made nor kept without consent, and ends without a message when it is withdrawn', async () => {
-    const store = createMemoryStore();
-    const { client, named } = openPage({ store, consent: undefined, pageViews: false });
-    fire('keydown');
-    expect(store.keys()).toEqual([]);
-    client.setConsent('full');
-    await named();
-    client.setConsent('none');
-    expect(store.keys()).toEqual([]);
-    await pass(60 * MINUTE_MS);
-    client.setConsent('full');
-    expect(await named()).toEqual(['session_started', 'session_started']);
+it('a session has one start and one end, and no message is in one without them, whatever happens in two tabs', async () => {
+  const step = fc.record({
+    tab: fc.nat({ max: 1 }),
+    act: fc.constantFrom('track', 'touch', 'reset', 'wait', 'wait long', 'reload'),
   });
-
-  it('is the same for the whole page although the store takes and gives nothing', async () => {
-    const refuse = () => {
-      throw new Error('of the browser');
-    };
-    const store: AudienceStore = { get: refuse, set: refuse, remove: refuse, keys: refuse };
-    const { client, named } = openPage({ store, pageViews: false });
-    for (let minute = 0; minute < 5; minute += 1) {
-      await pass(MINUTE_MS);
-      client.track('one');
-    }
-    await pass(30 * MINUTE_MS);
-    expect(await named()).toEqual(['session_started', 'one', 'one', 'one', 'one', 'one', 'session_ended']);
-  });
-
-  it('starts again when another script has overwritten it in the store', async () => {
-    for (const text of ['{', 'null', '3', '{"id":""}', '{"id":"a","startedAt":1e300,"lastActiveAt":1e300}']) {
-      const store = createMemoryStore();
-      store.set('audience:session', text);
-      expect(await openPage({ store, pageViews: false }).named()).toEqual(['session_started']);
-    }
-  });
-
-  it('is over when the clock was set by hours, and everything else goes on', async () => {
-    for (const sign of [-1, 1]) {
-      const { client, named } = openPage({ pageViews: false });
-      vi.setSystemTime(Date.now() + sign * 180 * MINUTE_MS);
-      client.track('one');
-      expect(await named()).toEqual(['session_started', 'session_ended', 'session_started', 'one']);
-    }
-  });
-
-  it('has one start and one end, and no message is in one without them, whatever happens in two tabs', async () => {
-    const step = fc.record({
-      tab: fc.nat({ max: 1 }),
-      act: fc.constantFrom('track', 'touch', 'reset', 'wait', 'wait long', 'reload'),
-    });
-    await fc.assert(
-      fc.asyncProperty(fc.array(step, { maxLength: 25 }), async (steps) => {
-        const options = { store: createMemoryStore(), pageViews: false, inactivityTimeoutMs: MINUTE_MS };
-        const all = [openPage(options), openPage(options)];
-        const tabs = [...all];
-        for (const { tab, act } of steps) {
-          const { client, autocapture } = tabs[tab]!;
-          if (act === 'track') client.track('one');
-          if (act === 'touch') autocapture.touch();
-          if (act === 'reset') client.reset();
-          if (act === 'wait') await pass(MINUTE_MS / 3);
-          if (act === 'wait long') await pass(2 * MINUTE_MS);
-          if (act !== 'reload') continue;
-          await client.close();
-          tabs[tab] = openPage(options);
-          all.push(tabs[tab]!);
-        }
-        await pass(3 * MINUTE_MS);
-        const events = (await Promise.all(all.map(({ sent }) => sent()))).flat();
-        const starts = events.filter(({ eventName }) => eventName === 'session_started');
-        const ends = events.filter(({ eventName }) => eventName === 'session_ended');
-        const idsOf = (messages: Message[]) => messages.map(({ sessionId }) => sessionId).sort();
-        expect(new Set(idsOf(starts)).size).toBe(starts.length);
-        expect(idsOf(ends)).toEqual(idsOf(starts));
-        for (const one of events) expect(idsOf(starts)).toContain(one.sessionId);
-        for (const { client } of all) await client.close();
-      }),
-      { numRuns: 60 },
-    );
-  });
+  await fc.assert(
+    fc.asyncProperty(fc.array(step, { maxLength: 25 }), async (steps) => {
+      const options = { store: createMemoryStore(), pageViews: false, inactivityTimeoutMs: MINUTE_MS };
+      const all = [openPage(options), openPage(options)];
+      const tabs = [...all];
+      for (const { tab, act } of steps) {
+        const { client, autocapture } = tabs[tab]!;
+        if (act === 'track') client.track('one');
+        if (act === 'touch') autocapture.touch();
+        if (act === 'reset') client.reset();
+        if (act === 'wait') await pass(MINUTE_MS / 3);
+        if (act === 'wait long') await pass(2 * MINUTE_MS);
+        if (act !== 'reload') continue;
+        await client.close();
+        tabs[tab] = openPage(options);
+        all.push(tabs[tab]!);
+      }
+      await pass(3 * MINUTE_MS);
+      const events = (await Promise.all(all.map(({ sent }) => sent()))).flat();
+      const starts = events.filter(({ eventName }) => eventName === 'session_started');
+      const ends = events.filter(({ eventName }) => eventName === 'session_ended');
+      const idsOf = (messages: Message[]) => messages.map(({ sessionId }) => sessionId).sort();
+      expect(new Set(idsOf(starts)).size).toBe(starts.length);
+      expect(idsOf(ends)).toEqual(idsOf(starts));
+      for (const one of events) expect(idsOf(starts)).toContain(one.sessionId);
+      for (const { client } of all) await client.close();
+    }),
+    { numRuns: 60 },
+  );
 });

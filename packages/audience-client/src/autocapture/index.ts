@@ -3,10 +3,7 @@ import { createMessageId } from '../message.ts';
 import type { AudienceClient } from '../options.ts';
 import { attempt } from '../store.ts';
 
-/**
- * Times are epoch milliseconds by the wall clock: a session outlives the page, and a monotonic clock starts again with
- * each page.
- */
+/** Epoch milliseconds by the wall clock: a session outlives the page, whose monotonic clock restarts. */
 interface Session {
   id: string;
   startedAt: number;
@@ -19,9 +16,9 @@ interface Sessions {
 }
 
 const SESSION_KEY = 'audience:session';
-/** Events that show that the player is active. */
+/** Events of an active player. */
 const ACTIVITIES = ['pointerdown', 'pointermove', 'keydown', 'wheel'];
-/** Pointer events come by the hundred a second. The end of a session need not be more exact than this. */
+/** Pointer events come by the hundred a second. */
 const TOUCH_INTERVAL_MS = 1000;
 /** Timers overflow after 24 days. */
 const TIMER_MAX_MS = 2 ** 31 - 1;
@@ -30,17 +27,16 @@ interface State {
   readonly client: AudienceClient;
   readonly timeoutMs: number;
   session: Session | null;
-  /** False when the store refused the session: then only this page knows of it. */
+  /** False when the store failed: only this page knows the session. */
   kept: boolean;
-  /** True while a session is being started or ended, since that sends messages itself. */
+  /** Set while a session starts or ends, because that sends messages itself. */
   busy: boolean;
   timer: ReturnType<typeof setTimeout> | undefined;
 }
 
 /**
- * One session for all tabs and pages that share a store. The first activity starts it. It ends when there was no
- * activity for long enough: a timer of an open page notices that, or else the next page. A tracked message counts as
- * activity too.
+ * One session for all tabs and pages that share a store. Input and tracked messages keep it open; a timer of an open
+ * page, or the next page, ends it.
  */
 function openSessions(client: AudienceClient, timeoutMs: number): Sessions {
   const state: State = { client, timeoutMs, session: null, kept: true, busy: false, timer: undefined };
@@ -48,7 +44,7 @@ function openSessions(client: AudienceClient, timeoutMs: number): Sessions {
   for (const activity of ACTIVITIES) host.addEventListener?.(activity, onActivity, { passive: true, capture: true });
   const unsubscribe = client.subscribe((event) => {
     if (event === 'message') touch(state);
-    // The next person must not continue the last person's session.
+    // The next person must not continue this session.
     if (event === 'reset') finish(state, 'reset');
     if (event === 'consent' && client.consent === 'none') forget(state);
     else if (event === 'consent') touch(state);
@@ -72,32 +68,32 @@ function touch(state: State): void {
   state.busy = true;
   const current = readSession(state);
   if (current && isOver(state, current)) end(state, current, 'inactivity');
-  const goesOn = current !== null && !isOver(state, current);
-  const session = goesOn ? { ...current, lastActiveAt: touchedAt } : createSession(touchedAt);
+  const continues = current !== null && !isOver(state, current);
+  const session = continues ? { ...current, lastActiveAt: touchedAt } : createSession(touchedAt);
   state.session = session;
   state.kept = attempt(() => {
     client.store.set(SESSION_KEY, JSON.stringify(session));
     return true;
   }, false);
   client.setSessionId(session.id);
-  if (!goesOn) client.track('session_started');
+  if (!continues) client.track('session_started');
   state.busy = false;
   schedule(state);
 }
 
 function isDue({ session, timeoutMs }: State): boolean {
-  const askedAt = Date.now();
-  return Math.abs(askedAt - (session?.lastActiveAt ?? 0)) >= Math.min(TOUCH_INTERVAL_MS, timeoutMs);
+  const checkedAt = Date.now();
+  return Math.abs(checkedAt - (session?.lastActiveAt ?? 0)) >= Math.min(TOUCH_INTERVAL_MS, timeoutMs);
 }
 
 const createSession = (startedAt: number): Session => ({ id: createMessageId(), startedAt, lastActiveAt: startedAt });
 
-/** The session in the store, which all tabs share; null when there is none. */
+/** The session in the store; null when there is none. */
 function readSession({ client, kept, session }: State): Session | null {
   if (!kept) return session;
   const stored: Partial<Session> = attempt(() => Object(JSON.parse(client.store.get(SESSION_KEY) ?? '{}')), {});
   const { id, startedAt, lastActiveAt } = stored;
-  // Another script may have written nonsense there. That must not make the service reject messages.
+  // Another script may have written anything there, and the service would reject messages with it.
   return /^[\w-]{1,64}$/.test(`${id}`) && isInstant(startedAt) && isInstant(lastActiveAt) ? (stored as Session) : null;
 }
 
@@ -105,16 +101,13 @@ function isInstant(value: unknown): boolean {
   return typeof value === 'number' && !Number.isNaN(new Date(value).getTime());
 }
 
-/**
- * A clock that was set back by more than the time-out makes the age meaningless, so the session counts as over then
- * too.
- */
+/** A clock that was set back by more than the time-out also ends the session. */
 function isOver({ timeoutMs }: State, { lastActiveAt }: Session): boolean {
-  const askedAt = Date.now();
-  return Math.abs(askedAt - lastActiveAt) >= timeoutMs;
+  const checkedAt = Date.now();
+  return Math.abs(checkedAt - lastActiveAt) >= timeoutMs;
 }
 
-/** Reports that a session is over. It is removed from the store first, so that no other tab reports it as well. */
+/** Removed from the store first, so that no other tab reports the end too. */
 function end(state: State, session: Session, reason: 'inactivity' | 'reset'): void {
   const { client } = state;
   attempt(() => client.store.remove(SESSION_KEY), undefined);
@@ -122,7 +115,7 @@ function end(state: State, session: Session, reason: 'inactivity' | 'reset'): vo
   client.track('session_ended', {
     reason,
     durationMs: Math.max(0, session.lastActiveAt - session.startedAt),
-    // The message is created later than the session ended: by a timer, or by the next page.
+    // The message is created after the session ended.
     lastActiveAt: new Date(session.lastActiveAt).toISOString(),
   });
   client.setSessionId(undefined);
@@ -141,7 +134,7 @@ function finish(state: State, reason: 'inactivity' | 'reset'): void {
   state.busy = false;
 }
 
-/** Forgets the session without sending a message, since the consent was withdrawn. */
+/** Without a message, because consent was withdrawn. */
 function forget(state: State): void {
   clearTimeout(state.timer);
   [state.timer, state.session] = [undefined, null];
@@ -149,7 +142,7 @@ function forget(state: State): void {
   state.client.setSessionId(undefined);
 }
 
-/** Looks again at the time at which the session would be over. */
+/** Checks again when the session would end. */
 function schedule(state: State): void {
   if (state.timer !== undefined || !state.session) return;
   const scheduledAt = Date.now();
@@ -159,42 +152,38 @@ function schedule(state: State): void {
       state.timer = undefined;
       const current = readSession(state);
       if (!current || isOver(state, current)) return finish(state, 'inactivity');
-      // Another tab, or activity in this one, has moved the end.
+      // Activity here or in another tab has moved the end.
       state.session = current;
       schedule(state);
     },
     Math.min(Math.max(waitMs, 0), TIMER_MAX_MS),
   );
-  // In Node a process that has nothing else to do may exit.
+  // In Node the timer must not keep the process alive.
   (state.timer as { unref?(): void }).unref?.();
 }
 
 export interface AutocaptureOptions {
-  /** Sends a `page` for the first address and for each address that the page's history shows later (true). */
+  /** Sends a `page` for the first address and each later address of the history (true). */
   pageViews?: boolean;
-  /** Sends `session_started` and `session_ended`, and puts `sessionId` on every message in between (true). */
+  /** Sends `session_started` and `session_ended`, and sets `sessionId` on the messages in between (true). */
   sessions?: boolean;
-  /** A session ends after this long without any activity (1,800,000: half an hour, the usual value). */
+  /** A session ends after this long without activity (1,800,000: half an hour). */
   inactivityTimeoutMs?: number;
 }
 
 export interface Autocapture {
-  /**
-   * Reports that the player is active although nothing was typed, clicked or tracked. For games that are played with a
-   * gamepad.
-   */
+  /** Reports an active player without input events, for games played with a gamepad. */
   touch(): void;
-  /** Stops capturing. An open session stays in the store: the next page continues it or ends it. */
+  /** Stops capturing. An open session stays in the store for the next page. */
   close(): void;
 }
 
-/** Half an hour, as in most web analytics. */
 const INACTIVITY_TIMEOUT_MS = 30 * 60 * 1000;
 
-/** Makes a client report page views and sessions by itself, as far as its consent allows. */
+/** Captures page views and sessions as far as the client's consent allows. */
 export function openAutocapture(client: AudienceClient, options: AutocaptureOptions = {}): Autocapture {
   const { pageViews = true, sessions = true, inactivityTimeoutMs = INACTIVITY_TIMEOUT_MS } = options;
-  // Sessions first, so that the first page view already carries a session id.
+  // Sessions first: the first page view already carries a session id.
   const session = sessions ? openSessions(client, inactivityTimeoutMs) : null;
   const stopPageViews = pageViews ? capturePageViews(client) : () => {};
   const close = () => {
@@ -206,17 +195,14 @@ export function openAutocapture(client: AudienceClient, options: AutocaptureOpti
   return { touch: () => session?.touch(), close };
 }
 
-/** How the page came to be shown; `properties.navigation` of each page view. */
+/** How the page was shown; `properties.navigation`. */
 type Navigation = 'load' | 'push' | 'replace' | 'traverse';
 
-/**
- * Sends a page view now, and again whenever the address changes without a new page, once the consent allows it.
- * @returns a function that stops this
- */
+/** Sends a page view now and for each new address. Returns a function that stops it. */
 function capturePageViews(client: AudienceClient): () => void {
   const { document, location, history } = host;
   if (!document || !location) return () => {};
-  /** The address of the last page view; '' when there was none. */
+  /** The address of the last page view; '' before the first. */
   let shown = '';
   const view = (navigation: Navigation) => {
     if (client.consent === 'none') return;
@@ -228,18 +214,18 @@ function capturePageViews(client: AudienceClient): () => void {
   };
   const onTraverse = () => onMove('traverse');
   const onShow = (event: { persisted?: boolean }) => {
-    // The browser had kept the whole page in its back/forward cache and shows it again.
+    // The page is shown from the back/forward cache.
     if (event.persisted) view('traverse');
   };
   const unwrap = history && [
     wrap(history, 'pushState', () => onMove('push')),
-    // Games keep their state in the query and the hash, so only a different path counts as a different page.
+    // Games keep state in query and hash, so only another path is another page.
     wrap(history, 'replaceState', () => pathOf(location.href) !== pathOf(shown) && onMove('replace')),
   ];
   host.addEventListener?.('popstate', onTraverse);
   host.addEventListener?.('hashchange', onTraverse);
   host.addEventListener?.('pageshow', onShow);
-  // Consent that is given later counts for the page that is shown at that moment.
+  // Consent given later applies to the page shown at that time.
   const unsubscribe = client.subscribe((event) => {
     if (event !== 'consent') return;
     if (client.consent === 'none') shown = '';
@@ -259,7 +245,7 @@ const pathOf = (href: string): string => href.replace(/[?#].*$/s, '');
 
 type Method = (...given: unknown[]) => void;
 
-/** Makes a method call `after` when it has run. Its result and its exceptions stay as they are. */
+/** Calls `after` when a method has run; its exceptions pass through. */
 function wrap<Name extends string>(owner: Record<Name, Method>, name: Name, after: () => void): () => void {
   const own = owner[name];
   let stopped = false;
@@ -270,7 +256,7 @@ function wrap<Name extends string>(owner: Record<Name, Method>, name: Name, afte
   owner[name] = wrapped as Record<Name, Method>[Name];
   return () => {
     stopped = true;
-    // If another script has wrapped the method after us, its wrapper must stay.
+    // A wrapper that another script added later must stay.
     if (owner[name] === wrapped) owner[name] = own;
   };
 }

@@ -9,7 +9,7 @@ import { createReadEntries } from './feed-entries.ts';
 import type { Answer, QuerySettings } from './query-client.ts';
 
 const HOUR_US = 3_600_000_000;
-const question: PageQuery = {
+const query: PageQuery = {
   chain: 'main',
   filters: NO_FILTERS,
   gap: START_GAP,
@@ -38,53 +38,53 @@ function toBytes(updatedAt: number): Buffer {
 
 /** A simulated store with versions at these times. It records the windows that it is asked for. */
 function createEngine(times: readonly number[]) {
-  const asked: { least: number; end: number; settings: QuerySettings }[] = [];
+  const requested: { least: number; end: number; settings: QuerySettings }[] = [];
   const toUs = (text: string) => Math.round(Number(text) * 1_000_000);
-  const ask = async (statement: string, _params: unknown, settings: QuerySettings): Promise<Answer> => {
+  const query = async (statement: string, _params: unknown, settings: QuerySettings): Promise<Answer> => {
     const [least, end] = [/updated_at >= '([\d.]+)'/, /updated_at < '([\d.]+)'/].map((bound) =>
       toUs(bound.exec(statement)?.[1] ?? String(Number.MAX_SAFE_INTEGER / 1e6)),
     ) as [number, number];
-    asked.push({ least, end, settings });
+    requested.push({ least, end, settings });
     if (settings.max_rows_to_read !== undefined)
       throw new StoreFault('too many', { kind: 'passing', code: 'TOO_MANY_ROWS' });
     const found = times.filter((us) => us >= least && us < end);
-    const isPlace = statement.includes('LIMIT 1 ');
-    const bytes = found.slice(0, isPlace ? 1 : LIMIT).map((us) => (isPlace ? toBytes(us).subarray(1, 9) : toBytes(us)));
+    const isName = statement.includes('LIMIT 1 ');
+    const bytes = found.slice(0, isName ? 1 : LIMIT).map((us) => (isName ? toBytes(us).subarray(1, 9) : toBytes(us)));
     return { bytes: Buffer.concat(bytes), readRows: 5_000 };
   };
-  return { asked, read: createReadEntries({ query: ask }) };
+  return { asked: requested, read: createReadEntries({ query }) };
 }
 
 describe('entries of a feed', () => {
   it('are asked for in one window as wide as the last page was, once that is known, also from the beginning', async () => {
     const times = Array.from({ length: 100 }, (_, index) => NOON_US - HOUR_US + index * 1_000_000);
-    const { asked, read } = createEngine(times);
-    const { entries } = await read(question, LIMIT);
+    const { asked: requested, read } = createEngine(times);
+    const { entries } = await read(query, LIMIT);
     expect(entries.map(({ updatedAt }) => updatedAt)).toEqual(times.slice(0, LIMIT));
-    expect(asked).toMatchObject([{ least: 0, end: question.horizon }]);
-    const again = await read(question, LIMIT);
+    expect(requested).toMatchObject([{ least: 0, end: query.horizon }]);
+    const again = await read(query, LIMIT);
     expect(again.entries.map(({ updatedAt }) => updatedAt)).toEqual(times.slice(0, LIMIT));
-    expect(asked[1]!.least).toBe(times[0]);
-    expect(asked[1]!.end - asked[1]!.least).toBeLessThan(10_000_000);
-    expect(asked).toHaveLength(2);
+    expect(requested[1]!.least).toBe(times[0]);
+    expect(requested[1]!.end - requested[1]!.least).toBeLessThan(10_000_000);
+    expect(requested).toHaveLength(2);
   });
 
   it('are found beyond a quiet time that is longer than any window', async () => {
     const times = [0, 1, 2, 3, 3_000_000_000].map((later) => NOON_US - HOUR_US + later);
     const { read } = createEngine(times);
-    await read(question, LIMIT);
+    await read(query, LIMIT);
     const gap = { ...START_GAP, updatedAt: times[3]! + 1 } as const;
-    const { entries, isFull } = await read({ ...question, gap }, LIMIT);
+    const { entries, isFull } = await read({ ...query, gap }, LIMIT);
     expect([entries.map(({ updatedAt }) => updatedAt), isFull]).toEqual([[times[4]], false]);
   });
 
   it('of a range are found also where no window is small enough for its bound, as with hundreds of parts', async () => {
     const times = [1, 2, 3].map((later) => NOON_US + later);
-    const { asked, read } = createEngine(times);
+    const { asked: requested, read } = createEngine(times);
     const filters = { ...NO_FILTERS, toIndexedAt: NOON_US };
     const gap = { ...START_GAP, updatedAt: NOON_US } as const;
-    const { entries } = await read({ ...question, filters, gap, horizon: NOON_US + 2_000_000 }, LIMIT);
+    const { entries } = await read({ ...query, filters, gap, horizon: NOON_US + 2_000_000 }, LIMIT);
     expect(entries.map(({ updatedAt }) => updatedAt)).toEqual(times);
-    expect(asked.length).toBeLessThan(20);
+    expect(requested.length).toBeLessThan(20);
   });
 });

@@ -3,28 +3,29 @@ import { type Gap, isBeyond, START_GAP } from '../cursor.ts';
 import type { FeedEntry, FeedPiece, FeedSource } from '../page.ts';
 import type { PageQuery } from '../store.ts';
 import { toFeedName, toTimeLiteral } from './literals.ts';
+import { createQueryBatcher } from './query-batcher.ts';
 import { type QueryClient, type QuerySettings, TOO_MANY_ROWS } from './query-client.ts';
 
-/** From `least`, inclusive, to `end`, exclusive; epoch microseconds. */
+/** From `least` to before `end`, epoch microseconds. */
 interface Window {
   readonly least: number;
   readonly end: number;
 }
 
-/** Selects entries of one feed in a window, up to the limit of the query, in its direction of reading. */
+/** Entries of one feed in a window. */
 interface Selection {
   readonly query: PageQuery;
   readonly window: Window;
 }
 
 interface Selected {
-  /** By selection, each in its direction of reading. */
+  /** By selection, in its direction of reading. */
   readonly entries: readonly (readonly FeedEntry[])[];
-  /** Rows that ClickHouse has read for all selections together. */
+  /** By ClickHouse, for all selections. */
   readonly readRows: number;
 }
 
-/** Runs several selections in one statement. @throws StoreFault */
+/** @throws StoreFault */
 async function selectEntries(
   run: QueryClient['query'],
   selections: readonly Selection[],
@@ -34,7 +35,7 @@ async function selectEntries(
   return { entries: readEntries(bytes, selections.length), readRows };
 }
 
-/** Time of the first entry from `edge` on; the horizon when there is none. */
+/** Time of the first entry from `edge` on, or else the horizon. */
 async function findFirst(run: QueryClient['query'], query: PageQuery, edge: number): Promise<number> {
   const { bytes } = await run(
     `SELECT toUnixTimestamp64Micro(updated_at) FROM activity_feeds WHERE ${isOfFeed(0)} ` +
@@ -45,21 +46,20 @@ async function findFirst(run: QueryClient['query'], query: PageQuery, edge: numb
   return bytes.length === 0 ? query.horizon : Math.min(query.horizon, new RowBinaryReader(bytes).int64());
 }
 
-/** Little is read of each part. Evaluating conditions or indexes first would take longer than reading it. */
+/** Little of each part is read: conditions and indexes evaluated first would take longer. */
 const SETTINGS: QuerySettings = {
   max_threads: 1,
-  // Small, so that reading in order can stop early.
   max_block_size: 256,
-  // With buffering, each part would be read until it could fill the page alone.
+  // Buffering would read each part until it filled the page alone.
   read_in_order_use_buffering: 0,
-  // Merges the order of parts before it reads the text of rows: a third less work with fifty parts.
+  // Sorts parts before it reads texts, a third less work with fifty parts.
   read_in_order_two_level_merge_threshold: 1,
   optimize_move_to_prewhere: 0,
   use_skip_indexes_on_data_read: 0,
   output_format_parallel_formatting: 0,
 };
 
-/** The whole sorting key: without its beginning ClickHouse would sort a feed that is sorted already. */
+/** The whole sorting key: with a part of it ClickHouse would sort again. */
 const FEED_ORDER = ['feed', 'updated_at', 'id'];
 
 function toStatement(selections: readonly Selection[]): string {
@@ -68,13 +68,13 @@ function toStatement(selections: readonly Selection[]): string {
   return `(${[only, ...others].join(') UNION ALL (')}) FORMAT RowBinary`;
 }
 
-/** Each row has the number of its selection: rows of several selections come mixed, but in order within a selection. */
-function toSelect({ query, window }: Selection, place: number): string {
+/** The first column is the number of the selection: their rows arrive mixed. */
+function toSelect({ query, window }: Selection, index: number): string {
   const order = query.direction === 'next' ? '' : ' DESC';
   return (
-    `SELECT ${place}, toUnixTimestamp64Micro(updated_at), toString(id), kafka_partition, ` +
+    `SELECT ${index}, toUnixTimestamp64Micro(updated_at), toString(id), kafka_partition, ` +
     `superseded_at < ${toTimeLiteral(query.horizon)}, members FROM activity_feeds ` +
-    `WHERE ${toConditions(query, window, place)} ` +
+    `WHERE ${toConditions(query, window, index)} ` +
     `ORDER BY ${FEED_ORDER.map((column) => column + order).join(', ')} LIMIT ${query.limit}`
   );
 }
@@ -83,7 +83,7 @@ function readEntries(bytes: Buffer, selections: number): FeedEntry[][] {
   const entries = Array.from({ length: selections }, (): FeedEntry[] => []);
   for (const reader = new RowBinaryReader(bytes); !reader.isAtEnd; ) {
     const own = entries[reader.uint8()]!;
-    // Not with spread: that takes several times as long, and a page creates most of its objects here.
+    // Spread takes several times as long, and a page creates most of its objects here.
     const updatedAt = reader.int64();
     const id = reader.ascii();
     const partition = reader.uint16();
@@ -93,25 +93,24 @@ function readEntries(bytes: Buffer, selections: number): FeedEntry[][] {
   return entries;
 }
 
-const isOfFeed = (place: number) => `feed = {feed${place}: String}`;
+const isOfFeed = (index: number) => `feed = {feed${index}: String}`;
 
 const toParams = (selections: readonly Pick<Selection, 'query'>[]) =>
   Object.fromEntries(
-    selections.map(({ query: { chain, filters } }, place) => [`feed${place}`, toFeedName(chain, filters)]),
+    selections.map(({ query: { chain, filters } }, index) => [`feed${index}`, toFeedName(chain, filters)]),
   );
 
-function toConditions({ filters }: PageQuery, { least, end }: Window, place: number): string {
+function toConditions({ filters }: PageQuery, { least, end }: Window, index: number): string {
   const { fromIndexedAt, toIndexedAt } = filters;
   return [
-    isOfFeed(place),
+    isOfFeed(index),
     `updated_at >= ${toTimeLiteral(least)} AND updated_at < ${toTimeLiteral(end)}`,
-    // A caller may give times before 1970, but there are no such activities.
+    // A bound may be before 1970.
     ...(fromIndexedAt === null ? [] : [`indexed_at >= ${toTimeLiteral(Math.max(0, fromIndexedAt))}`]),
     ...(toIndexedAt === null ? [] : [toIndexedAt < 0 ? 'false' : `indexed_at <= ${toTimeLiteral(toIndexedAt)}`]),
   ].join(' AND ');
 }
 
-/** Reads values of the format RowBinary one after the other. */
 class RowBinaryReader {
   readonly #bytes: Buffer;
   #at = 0;
@@ -124,7 +123,7 @@ class RowBinaryReader {
     return this.#at >= this.#bytes.length;
   }
 
-  /** An Int64 that a number represents exactly. */
+  /** Below 2^53. */
   int64(): number {
     const low = this.#bytes.readUInt32LE(this.#at);
     const high = this.#bytes.readInt32LE(this.#at + 4);
@@ -137,26 +136,22 @@ class RowBinaryReader {
     return this.#bytes.readUInt16LE(this.#at - 2);
   }
 
-  /** @throws RangeError behind the end */
   uint8(): number {
     const byte = this.#bytes[this.#at++];
     if (byte === undefined) throw new RangeError('RowBinary ends within a row');
     return byte;
   }
 
-  /** A text that has only ASCII characters, such as that of a UUID. */
   ascii(): string {
     const from = this.#skipText();
     return this.#bytes.toString('latin1', from, this.#at);
   }
 
-  /** The bytes of a text, without a copy. */
   bytes(): Buffer {
     const from = this.#skipText();
     return this.#bytes.subarray(from, this.#at);
   }
 
-  /** @returns where the text begins; it ends at the new position of the reader */
   #skipText(): number {
     const length = this.#length();
     const from = this.#at;
@@ -165,7 +160,7 @@ class RowBinaryReader {
     return from;
   }
 
-  /** An unsigned LEB128: seven bits a byte, the lowest first. */
+  /** LEB128: seven bits a byte, the lowest first. */
   #length(): number {
     let length = 0;
     for (let factor = 1; ; factor *= 128) {
@@ -176,33 +171,29 @@ class RowBinaryReader {
   }
 }
 
-/** The first window is this many times as wide as a page is expected to need, because feeds are uneven. */
+/** Width of the first window, in expected pages: feeds are uneven. */
 const WIDE = 2;
 const SECOND_US = 1_000_000;
 /**
- * The feed is not sorted by `indexed_at`. If almost nothing passes the filter, every row of a window is read. So
- * windows grow only as far as their cost allows, and a page ends when it has read this many rows.
+ * A range filter may match almost nothing, and then every row of a window is read. This bounds window growth and rows
+ * per page.
  */
 const WINDOW_GROWTH_MAX = 32;
 const READ_ROWS_MAX = 12_000;
-/** A window with more rows is not read at all. This bounds, with the limit above, the rows that a page reads. */
+/** A larger window is refused and halved. */
 const WINDOW_ROWS_MAX = 30_000;
-/** For a range: rows in the first window, usually enough; and its length while the pace of the feed is unknown. */
+/** First window of a range: expected rows, and its length while the pace is unknown. */
 const FIRST_ROWS = 15_000;
 const FIRST_RANGE_US = 4 * 3_600 * SECOND_US;
-/** Tolerance, because the times of indexing that sources give are inexact. */
+/** Tolerance for inexact `indexed_at`. */
 const DAY_US = 86_400 * SECOND_US;
 
-/**
- * Concurrent readers share one statement. ClickHouse evaluates its parts one after the other: more than four save
- * almost nothing, and the first reader waits for the last.
- */
+/** ClickHouse runs the parts of a statement one by one, so more than four save nothing. */
 const BATCHING = { sizeMax: 4, waitMaxMs: 10 };
 
 /**
- * Creates the reader of entries of a feed. A query opens every table part that may overlap its window. So the first
- * window is as wide as recent pages of the feed, and the second is the whole rest, of which only a few rows per part
- * are read.
+ * Reads entries of a feed. A window opens every table part that it overlaps, so the first one is as wide as recent
+ * pages, and the second is the rest.
  */
 export function createReadEntries({ query: run }: Pick<QueryClient, 'query'>): FeedSource['entries'] {
   const queryBatched = createQueryBatcher<Selection, readonly FeedEntry[]>({
@@ -224,7 +215,7 @@ const hasRange = ({ filters }: PageQuery): boolean => filters.fromIndexedAt !== 
 async function readInOrder({ queryBatched, paces }: Tools, query: PageQuery, limit: number): Promise<FeedPiece> {
   const entries: FeedEntry[] = [];
   const pace = paces.of(query);
-  // No row is ever added before the first one of a feed, so start there instead of at 1970.
+  // No row is added before the first one of a feed.
   const isStart = query.direction === 'next' && query.gap.updatedAt === 0;
   let edge = isStart ? paces.firstOf(query) : startOf(query);
   const isKnown = pace !== null && edge > 0;
@@ -232,8 +223,8 @@ async function readInOrder({ queryBatched, paces }: Tools, query: PageQuery, lim
   for (;;) {
     const window = windowAt(query, edge, size);
     if (window.least >= window.end) return { entries, isFull: false, continueAt: null };
-    const asked = { ...query, limit: limit - entries.length };
-    const piece = toPiece(asked, await queryBatched({ query: asked, window }));
+    const rest = { ...query, limit: limit - entries.length };
+    const piece = toPiece(rest, await queryBatched({ query: rest, window }));
     for (const each of piece.entries) entries.push(each);
     paces.learn(query, toPace(piece));
     if (isStart && edge === 0) paces.learnFirst(query, piece.entries[0]);
@@ -244,9 +235,8 @@ async function readInOrder({ queryBatched, paces }: Tools, query: PageQuery, lim
 }
 
 /**
- * Reads activities that were indexed in a range. Before the range almost no row passes the filter, and its index skips
- * almost all, so this part is one window. Within the range almost every row passes. After it only updates pass, and
- * every row of a window is read.
+ * Reads a range of `indexed_at`. Before the range, the index skips almost all rows: one window. Within it almost all
+ * rows match. After it, only updates match and all rows are read.
  */
 async function readRange({ query: run, paces }: Tools, query: PageQuery, limit: number): Promise<FeedPiece> {
   const entries: FeedEntry[] = [];
@@ -260,19 +250,19 @@ async function readRange({ query: run, paces }: Tools, query: PageQuery, limit: 
   for (let read = 0; ; ) {
     const window = windowAt(query, edge, size);
     if (window.least >= window.end) return { entries, isFull: false, continueAt: null };
-    // Within the range almost every row passes, so reading stops when the page is full, however many rows the window
-    // has. A small window exceeds the limit only when there are many parts: one granule of each is read.
-    const endsByItself = isInFront || window.end - window.least <= SECOND_US;
-    const settings = endsByItself ? SETTINGS : BOUNDED_SETTINGS;
-    const asked = { ...query, limit: limit - entries.length };
-    const selected = await selectEntries(run, [{ query: asked, window }], settings).catch(toNullWhenTooMany);
+    // Within the range, reading stops when the page is full. A small window is only too large when there are many
+    // parts.
+    const isSelfLimiting = isInFront || window.end - window.least <= SECOND_US;
+    const settings = isSelfLimiting ? SETTINGS : BOUNDED_SETTINGS;
+    const rest = { ...query, limit: limit - entries.length };
+    const selected = await selectEntries(run, [{ query: rest, window }], settings).catch(toNullWhenTooMany);
     if (selected === null) {
       growthMax = 2;
       size = Math.ceil((window.end - window.least) / WINDOW_GROWTH_MAX);
       continue;
     }
     const { readRows } = selected;
-    const piece = toPiece(asked, selected.entries[0]!);
+    const piece = toPiece(rest, selected.entries[0]!);
     for (const each of piece.entries) entries.push(each);
     if (piece.isFull) return { entries, isFull: true, continueAt: null };
     read += readRows;
@@ -283,7 +273,7 @@ async function readRange({ query: run, paces }: Tools, query: PageQuery, limit: 
     size = isInFront
       ? sizeBehind
       : Math.ceil((window.end - window.least) * Math.min(growthMax, toGrowth(read, readRows)));
-    // Old activities may have been stored recently, so years without a row may follow: skip to the next row.
+    // Old activities may have been stored recently: skip years without rows.
     if (isInFront && query.direction === 'next') edge = await findFirst(run, query, edge);
     isInFront = false;
   }
@@ -302,28 +292,20 @@ const farEdgeOf = ({ direction }: PageQuery, { least, end }: Window): number => 
 const sizeInFront = ({ filters, horizon, direction }: PageQuery, edge: number): number =>
   direction === 'next' ? Math.max(DAY_US, (filters.toIndexedAt ?? horizon) + DAY_US - edge) : edge;
 
-/** Null when the window had more rows than the limit; rethrows other faults. */
 function toNullWhenTooMany(fault: unknown): null {
   if (fault instanceof StoreFault && fault.code === TOO_MANY_ROWS) return null;
   throw fault;
 }
 
-/**
- * Growth of the next window, so that it fits the rest if its rows are as dense. Never so small that reading would
- * stall.
- */
+/** Growth of the next window so that it fits the rest at the same density. */
 function toGrowth(read: number, last: number): number {
   if (last === 0) return WINDOW_GROWTH_MAX;
   return Math.min(WINDOW_GROWTH_MAX, Math.max(0, READ_ROWS_MAX - read) / last);
 }
 
-/** Most feeds whose pace is remembered. Any other starts with one window for everything. */
 const FEEDS_MAX = 10_000;
 
-/**
- * Remembers the pace of feeds: microseconds per entry, or in a range per row that was read. It is only a guess for the
- * width of the first window. The pace of a feed that did not fill a page is not remembered.
- */
+/** Remembers microseconds per entry (or per row read of a range), a guess for the first window. */
 function createPaces() {
   const known = new Map<string, number>();
   const firsts = new Map<string, number>();
@@ -332,7 +314,7 @@ function createPaces() {
     return `${toFeedName(chain, filters)} ${hasRange(query)}`;
   };
   return {
-    /** Time of the first row of a feed; 0 while unknown. */
+    /** 0 while unknown. */
     firstOf: (query: PageQuery): number => firsts.get(nameOf(query)) ?? 0,
     learnFirst: (query: PageQuery, first: FeedEntry | undefined): void => {
       if (first !== undefined && firsts.size < FEEDS_MAX) firsts.set(nameOf(query), first.updatedAt);
@@ -354,17 +336,14 @@ function toPace({ entries, isFull }: Pick<FeedPiece, 'entries' | 'isFull'>): num
   return Math.abs(last.updatedAt - first.updatedAt) / entries.length;
 }
 
-/** The gap at the edge of a window, with the whole window on one side. */
+/** With the whole window on one side. */
 const toGapAt = ({ direction }: PageQuery, edge: number): Gap =>
   direction === 'next'
     ? { side: 'after', updatedAt: edge - 1, id: LAST_ID }
     : { side: 'before', updatedAt: edge, id: START_GAP.id };
 const LAST_ID = 'ffffffff-ffff-ffff-ffff-ffffffffffff';
 
-/**
- * Drops the rows before the gap. A condition on ids would keep ClickHouse from finding the gap by binary search, so a
- * few rows too many are read.
- */
+/** Drops rows before the gap: a condition on ids would prevent binary search. */
 const toPiece = (
   { gap, direction, limit }: PageQuery,
   selected: readonly FeedEntry[],
@@ -373,85 +352,4 @@ const toPiece = (
   isFull: selected.length === limit,
 });
 
-/** Bounds the rows of a window for any range and any order of arrival. */
 const BOUNDED_SETTINGS: QuerySettings = { ...SETTINGS, max_rows_to_read: WINDOW_ROWS_MAX };
-
-/** How questions are batched. */
-interface QueryBatcherOptions<Question, Answer> {
-  /** Answers a batch, in the order of its questions. */
-  readonly runAll: (questions: readonly Question[]) => Promise<readonly Answer[]>;
-  /** Most questions of a batch. */
-  readonly sizeMax: number;
-  /** Most milliseconds that a query waits for others. */
-  readonly waitMaxMs: number;
-}
-
-interface WaitingQuery<Question, Answer> {
-  readonly query: Question;
-  readonly resolve: (answer: Answer) => void;
-  readonly reject: (fault: unknown) => void;
-}
-
-/**
- * Creates a function that asks questions in batches, so that the cost of a request is shared. While no batch is in
- * flight, a query is sent at once, with others of the same moment. Otherwise it waits until the batch is full,
- * nothing is in flight, or `waitMaxMs` is over. Each caller gets the result that it would get alone: if a batch fails,
- * each of its questions is asked separately.
- */
-export function createQueryBatcher<Question, Answer>(
-  options: QueryBatcherOptions<Question, Answer>,
-): (query: Question) => Promise<Answer> {
-  const turns = new QueryBatcher(options);
-  return (query) => turns.query(query);
-}
-
-class QueryBatcher<Question, Answer> {
-  readonly #options: QueryBatcherOptions<Question, Answer>;
-  #waiting: WaitingQuery<Question, Answer>[] = [];
-  #underWay = 0;
-  #isLooking = false;
-  #timer: NodeJS.Timeout | null = null;
-
-  constructor(options: QueryBatcherOptions<Question, Answer>) {
-    this.#options = options;
-  }
-
-  query(query: Question): Promise<Answer> {
-    return new Promise((resolve, reject) => {
-      this.#waiting.push({ query, resolve, reject });
-      if (this.#isLooking) return;
-      this.#isLooking = true;
-      // Runs after all events that have arrived by now.
-      setImmediate(() => {
-        this.#isLooking = false;
-        this.#look();
-      });
-    });
-  }
-
-  #look(): void {
-    const { sizeMax, waitMaxMs } = this.#options;
-    while (this.#waiting.length >= sizeMax || (this.#waiting.length > 0 && this.#underWay === 0)) this.#send();
-    if (this.#waiting.length > 0) this.#timer ??= setTimeout(() => this.#send(), waitMaxMs);
-  }
-
-  #send(): void {
-    if (this.#timer !== null) clearTimeout(this.#timer);
-    this.#timer = null;
-    this.#underWay++;
-    void this.#answer(this.#waiting.splice(0, this.#options.sizeMax)).finally(() => {
-      this.#underWay--;
-      this.#look();
-    });
-  }
-
-  async #answer(together: readonly WaitingQuery<Question, Answer>[]): Promise<void> {
-    try {
-      const answers = await this.#options.runAll(together.map(({ query }) => query));
-      for (const [place, { resolve }] of together.entries()) resolve(answers[place] as Answer);
-    } catch (fault) {
-      if (together.length > 1) await Promise.all(together.map((each) => this.#answer([each])));
-      else for (const { reject } of together) reject(fault);
-    }
-  }
-}

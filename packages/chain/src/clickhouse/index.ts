@@ -16,7 +16,6 @@ import { openQueryClient } from './query-client.ts';
 
 const toAddress = (column: string): string => `concat('0x', lower(hex(${column})))`;
 
-/** Columns of every stored row about its place in the log. */
 const LOGGED_COLUMNS =
   'toUnixTimestamp64Micro(updated_at) AS updatedAt, trace_id AS traceId, ' +
   'toUnixTimestamp64Milli(logged_at) AS loggedAtMs, kafka_partition AS partition, kafka_offset AS offset';
@@ -27,7 +26,7 @@ const ACTIVITY_COLUMNS: string =
   'toString(block_number) AS blockNumber, toString(transaction_index) AS transactionIndex, ' +
   `toString(log_index) AS logIndex, details, ${LOGGED_COLUMNS}`;
 
-/** The alias `uuid` differs from the indexed column `id`, because ClickHouse would use the alias in conditions. */
+/** `uuid`, because ClickHouse would use an alias `id` in conditions. */
 interface StoredActivity extends Omit<ActivityRow, 'blockchainMetadata' | 'id'> {
   readonly uuid: string;
   readonly transactionHash: string | null;
@@ -80,27 +79,19 @@ const ACTIVITY: readonly RowColumn<ActivityRow>[] = [
 type Entry = ActivityRow | Supersession;
 const isSupersession = (entry: Entry): entry is Supersession => 'supersededAt' in entry;
 
-/** An entry is sent once. The insert makes a row of it for each of its feeds. */
+/** An entry is sent once; the insert makes a row for each of its feeds. */
 const FEED_ENTRY: readonly RowColumn<Entry>[] = [
   { name: 'entry', type: 'String', from: (entry) => (isSupersession(entry) ? 'superseded' : 'version') },
   { name: 'feeds', type: 'Array(String)', as: 'feed', column: 'feed', from: feedNamesOf },
   { ...microsColumn('updated_at'), from: ({ updatedAt }) => updatedAt },
   { name: 'id', type: 'UUID', from: ({ id }) => id },
   { ...microsColumn('indexed_at'), from: ({ indexedAt }) => indexedAt },
-  {
-    name: 'kafka_partition',
-    type: 'UInt16',
-    from: (entry) => (isSupersession(entry) ? 0 : entry.partition),
-  },
+  { name: 'kafka_partition', type: 'UInt16', from: (entry) => (isSupersession(entry) ? 0 : entry.partition) },
   {
     ...microsColumn('superseded_at'),
     from: (entry) => (isSupersession(entry) ? entry.supersededAt : MICROSECONDS_MAX),
   },
-  {
-    name: 'members',
-    type: 'String',
-    from: (entry) => (isSupersession(entry) ? '' : toMembersText(entry)),
-  },
+  { name: 'members', type: 'String', from: (entry) => (isSupersession(entry) ? '' : toMembersText(entry)) },
 ];
 const IN_EACH_FEED = 'ARRAY JOIN feeds AS feed';
 
@@ -129,10 +120,10 @@ const SENT_TABLES = {
   tokens: createSentTable('tokens', TOKEN),
 };
 
-/** Most ids or rows in one query. With more, its text would be megabytes long. */
+/** The query text would otherwise take megabytes. */
 const IDS_PER_QUERY_MAX = 10_000;
 
-/** Opens the writer; connects with the first call. */
+/** Opens the writer's store; connects on the first call. */
 export function openActivityStore(target: ClickHouseTarget): ActivityStore {
   const connection = openClickHouse(target, BLOCK_WRITER_LIMITS);
   return {
@@ -142,20 +133,19 @@ export function openActivityStore(target: ClickHouseTarget): ActivityStore {
         body: toLines(block).join('\n'),
         token,
         signal,
-        // Copies stay until a merge; readers fold them until then. Otherwise `storedOffsets` would miss offsets of the
-        // block.
+        // Keep copies until a merge, or `storedOffsets` would miss offsets of the block.
         settings: { optimize_on_insert: 0 },
       });
     },
     async storedOffsets(rows) {
       const found = new Set<number>();
-      for (const asked of inPieces(rows)) for (const offset of await readOffsets(connection, asked)) found.add(offset);
+      for (const piece of inPieces(rows)) for (const offset of await readOffsets(connection, piece)) found.add(offset);
       return found;
     },
     async constantsOf(ids) {
       const found = new Map<string, ActivityConstants>();
-      for (const asked of inPieces(ids))
-        for (const { uuid, ...constants } of await readConstants(connection, asked)) found.set(uuid, constants);
+      for (const piece of inPieces(ids))
+        for (const { uuid, ...constants } of await readConstants(connection, piece)) found.set(uuid, constants);
       return found;
     },
     async rowsBetween(partition, after, end) {
@@ -168,8 +158,8 @@ export function openActivityStore(target: ClickHouseTarget): ActivityStore {
     },
     async lastBefore(us, chain, ids) {
       const found = new Map<string, number>();
-      for (const asked of inPieces(ids))
-        for (const { uuid, last } of await readLastBefore(connection, { us, chain, asked })) found.set(uuid, last);
+      for (const piece of inPieces(ids))
+        for (const { uuid, last } of await readLastBefore(connection, { us, chain, ids: piece })) found.set(uuid, last);
       return found;
     },
     ready: connection.ready,
@@ -199,47 +189,43 @@ interface StoredOffset {
   readonly offset: number;
 }
 
-/**
- * No index contains partition and offset, so rows are found by their place in the sorting order. A row of a log that
- * was lost may have the same offset. So only a row with the same content is ours.
- */
+/** Finds rows by sort key and content: no index has offsets, and a lost log may have had the same ones. */
 async function readOffsets(connection: ClickHouse, rows: readonly ActivityRow[]): Promise<number[]> {
   const chains = [...new Set(rows.map(({ chain }) => chain))];
   const found = await connection.read<StoredOffset>(
     `SELECT chain, toUnixTimestamp64Micro(updated_at) AS us, toString(id) AS uuid, kafka_partition AS partition, ` +
-      `kafka_offset AS place FROM activities WHERE chain IN {chains: Array(String)} AND ${toTimesCondition(
+      `kafka_offset AS offset FROM activities WHERE chain IN {chains: Array(String)} AND ${toTimesCondition(
         rows.map(({ updatedAt }) => updatedAt),
       )}`,
     { chains },
     { optimize_use_projections: 0 },
   );
-  const nameOf = ({ chain, us, uuid, partition, offset: place }: StoredOffset) =>
-    `${chain} ${us} ${uuid} ${partition} ${place}`;
-  const standing = new Set(found.map(nameOf));
+  const nameOf = ({ chain, us, uuid, partition, offset }: StoredOffset) =>
+    `${chain} ${us} ${uuid} ${partition} ${offset}`;
+  const stored = new Set(found.map(nameOf));
   return rows
-    .filter((row) => standing.has(nameOf({ ...row, us: row.updatedAt, uuid: row.id, offset: row.offset })))
+    .filter((row) => stored.has(nameOf({ ...row, us: row.updatedAt, uuid: row.id, offset: row.offset })))
     .map(({ offset }) => offset);
 }
 
-/** The alias `uuid` differs from the indexed column `id`, because ClickHouse would use the alias in conditions. */
 interface StoredConstants extends ActivityConstants {
   readonly uuid: string;
 }
 
 function readLastBefore(
   connection: ClickHouse,
-  { us, chain, asked }: { us: number; chain: string; asked: readonly string[] },
+  { us, chain, ids }: { us: number; chain: string; ids: readonly string[] },
 ): Promise<{ uuid: string; last: number }[]> {
   return connection.read(
     'SELECT toString(id) AS uuid, toUnixTimestamp64Micro(max(updated_at)) AS last FROM activity_ids ' +
-      `WHERE chain = {chain: String} AND id IN (${asked.map(toUuidLiteral).join(', ')}) ` +
+      `WHERE chain = {chain: String} AND id IN (${ids.map(toUuidLiteral).join(', ')}) ` +
       `AND updated_at < ${toTimeLiteral(us)} GROUP BY id`,
     { chain },
     { preferred_optimize_projection_name: 'of_id' },
   );
 }
 
-/** Takes all members from the same row: a mix of two rows would be an activity that was never written. */
+/** All members come from one row: a mix of two would be an activity that was never written. */
 function readConstants(connection: ClickHouse, ids: readonly string[]): Promise<StoredConstants[]> {
   const ofFirst = (expression: string, name: string) =>
     `argMin(${expression}, (updated_at, activity_ids.chain)) AS ${name}`;
@@ -257,15 +243,14 @@ function readConstants(connection: ClickHouse, ids: readonly string[]): Promise<
   );
 }
 
-/** A page reads a few thousand rows. If it takes longer than this, the server does not answer. */
 const LIMITS = { executionMaxS: 10, connectionsMax: 32 };
 
-/** Opens the reader; connects with the first call. Its account needs to read, and to set limits of a query. */
+/** Opens the readers' store; connects on the first call. */
 export function openChainStore(target: ClickHouseTarget): ChainStore {
   const connection = openClickHouse(target, LIMITS);
-  const questions = openQueryClient(target, LIMITS);
+  const queries = openQueryClient(target, LIMITS);
   return {
-    readPage: createReadPage({ entries: createReadEntries(questions) }),
+    readPage: createReadPage({ entries: createReadEntries(queries) }),
     readActivities: createReadActivities(connection),
     async readToken(chain, contractAddress) {
       const [row] = await connection.read<TokenRow>(
@@ -277,7 +262,7 @@ export function openChainStore(target: ClickHouseTarget): ChainStore {
     },
     ready: connection.ready,
     async close() {
-      questions.close();
+      queries.close();
       await connection.close();
     },
   };
@@ -300,7 +285,7 @@ function createReadActivities(connection: ClickHouse): ChainStore['readActivitie
         { chain },
         { optimize_use_projections: 0, max_threads: 1 },
       );
-      // There may be several copies of one version until they are folded.
+      // Copies of a version remain until a merge.
       const read = rows.map(toActivity).filter(({ id, updatedAt }) => wanted.get(id) === updatedAt);
       for (const each of new Map(read.map((row) => [row.id, row])).values()) found.push(each);
     }

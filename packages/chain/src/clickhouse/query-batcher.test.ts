@@ -1,73 +1,73 @@
 import { setImmediate as nextTick } from 'node:timers/promises';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { createQueryBatcher } from './feed-entries.ts';
+import { createQueryBatcher } from './query-batcher.ts';
 
 const SIZE_MAX = 4;
 
 /** A simulated store. It records the batches that it gets, and answers when the test says so. */
 function createEngine() {
-  const asked: { questions: readonly number[]; answer: () => void }[] = [];
-  const ask = createQueryBatcher<number, string>({
+  const requested: { questions: readonly number[]; answer: () => void }[] = [];
+  const run = createQueryBatcher<number, string>({
     sizeMax: SIZE_MAX,
     waitMaxMs: 60_000,
-    runAll: (questions) =>
+    runAll: (queries) =>
       new Promise((resolve) => {
-        asked.push({ questions, answer: () => resolve(questions.map((question) => `answer ${question}`)) });
+        requested.push({ questions: queries, answer: () => resolve(queries.map((query) => `answer ${query}`)) });
       }),
   });
-  const together = () => asked.map(({ questions }) => questions);
-  return { ask, asked, together };
+  const together = () => requested.map(({ questions: queries }) => queries);
+  return { ask: run, asked: requested, together };
 }
 
 describe('a question', () => {
   it('is sent at once while no batch is in flight, with those of the same moment', async () => {
-    const { ask, together } = createEngine();
-    for (const question of [1, 2]) void ask(question);
+    const { ask: run, together } = createEngine();
+    for (const query of [1, 2]) void run(query);
     await nextTick();
     expect(together()).toEqual([[1, 2]]);
   });
 
   it('waits for others while a batch is in flight, and is sent with them when that has ended', async () => {
-    const { ask, asked, together } = createEngine();
-    const first = ask(1);
+    const { ask: run, asked: requested, together } = createEngine();
+    const first = run(1);
     await nextTick();
-    const others = [ask(2), ask(3)];
+    const others = [run(2), run(3)];
     await nextTick();
     expect(together()).toEqual([[1]]);
-    asked[0]!.answer();
+    requested[0]!.answer();
     expect(await first).toBe('answer 1');
     await nextTick();
     expect(together()).toEqual([[1], [2, 3]]);
-    asked[1]!.answer();
+    requested[1]!.answer();
     expect(await Promise.all(others)).toEqual(['answer 2', 'answer 3']);
   });
 
   it('waits no longer than until a batch is full', async () => {
-    const { ask, together } = createEngine();
-    void ask(0);
+    const { ask: run, together } = createEngine();
+    void run(0);
     await nextTick();
-    for (const question of [1, 2, 3, 4, 5]) void ask(question);
+    for (const query of [1, 2, 3, 4, 5]) void run(query);
     await nextTick();
     expect(together()).toEqual([[0], [1, 2, 3, 4]]);
   });
 
   it('waits no longer than its limit, however long a batch takes', async () => {
-    const asked: (readonly number[])[] = [];
+    const requested: (readonly number[])[] = [];
     const second = Promise.withResolvers<void>();
-    const ask = createQueryBatcher<number, never>({
+    const run = createQueryBatcher<number, never>({
       sizeMax: SIZE_MAX,
       waitMaxMs: 1,
-      runAll: (questions) => {
-        if (asked.push(questions) === 2) second.resolve();
+      runAll: (queries) => {
+        if (requested.push(queries) === 2) second.resolve();
         return new Promise(() => {});
       },
     });
-    void ask(1);
+    void run(1);
     await nextTick();
-    void ask(2);
+    void run(2);
     await second.promise;
-    expect(asked).toEqual([[1], [2]]);
+    expect(requested).toEqual([[1], [2]]);
   });
 });
 
@@ -91,29 +91,29 @@ describe('any callers, faults and times', () => {
     await fc.assert(
       fc.asyncProperty(fc.array(caller, { maxLength: 24 }), async (callers) => {
         const sizes: number[] = [];
-        const ask = createQueryBatcher<number, string>({
+        const run = createQueryBatcher<number, string>({
           sizeMax: SIZE_MAX,
           waitMaxMs: 1,
-          runAll: async (questions) => {
-            sizes.push(questions.length);
-            const own = questions.map((question) => callers[question]!);
+          runAll: async (queries) => {
+            sizes.push(queries.length);
+            const own = queries.map((query) => callers[query]!);
             await ticks(Math.max(...own.map(({ takes }) => takes)));
-            const wrong = questions.find((question) => callers[question]!.isWrong);
+            const wrong = queries.find((query) => callers[query]!.isWrong);
             if (wrong !== undefined) throw new Error(`${wrong} is wrong`);
-            if (questions.length > 1 && own.some(({ breaksTurns }) => breaksTurns)) throw new Error('broken');
-            return questions.map((question) => `answer ${question}`);
+            if (queries.length > 1 && own.some(({ breaksTurns }) => breaksTurns)) throw new Error('broken');
+            return queries.map((query) => `answer ${query}`);
           },
         });
         const answers: Promise<PromiseSettledResult<string>[]>[] = [];
-        for (const [question, { later }] of callers.entries()) {
+        for (const [query, { later }] of callers.entries()) {
           await ticks(later);
-          answers.push(Promise.allSettled([ask(question)]));
+          answers.push(Promise.allSettled([run(query)]));
         }
         expect((await Promise.all(answers)).flat()).toEqual(
-          callers.map(({ isWrong }, question) =>
+          callers.map(({ isWrong }, query) =>
             isWrong
-              ? { status: 'rejected', reason: new Error(`${question} is wrong`) }
-              : { status: 'fulfilled', value: `answer ${question}` },
+              ? { status: 'rejected', reason: new Error(`${query} is wrong`) }
+              : { status: 'fulfilled', value: `answer ${query}` },
           ),
         );
         expect(Math.max(0, ...sizes)).toBeLessThanOrEqual(SIZE_MAX);

@@ -11,9 +11,9 @@ afterEach(() => {
 
 /** A server whose answers depend on the number of the query. */
 async function open(answer: (number: number, pair: { request: IncomingMessage; response: ServerResponse }) => void) {
-  let asked = 0;
+  let requested = 0;
   const server = createServer((request, response) => {
-    request.resume().on('end', () => answer(++asked, { request, response }));
+    request.resume().on('end', () => answer(++requested, { request, response }));
   });
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
@@ -21,46 +21,48 @@ async function open(answer: (number: number, pair: { request: IncomingMessage; r
   const faults: unknown[] = [];
   const onFault = (fault: unknown) => void faults.push(fault);
   const target = { url, user: 'u', password: 'p', database: 'd', onFault };
-  const questions = openQueryClient(target, { executionMaxS: 5, connectionsMax: 1 });
+  const client = openQueryClient(target, { executionMaxS: 5, connectionsMax: 1 });
   closing.push(() => {
-    questions.close();
+    client.close();
     server.close();
     server.closeAllConnections();
   });
-  return { questions, faults, asked: () => asked };
+  return { questions: client, faults, asked: () => requested };
 }
 
 describe('a question', () => {
   it('is repeated when the kept connection had just been closed', async () => {
-    const { questions, asked } = await open((number, { request, response }) => {
+    const { questions: client, asked: requested } = await open((number, { request, response }) => {
       if (number === 2) request.socket.resetAndDestroy();
       else response.setHeader('X-ClickHouse-Summary', '{"read_rows":"7"}').end(`answer ${number}`);
     });
-    expect(await questions.query('SELECT 1', {}, {})).toEqual({ bytes: Buffer.from('answer 1'), readRows: 7 });
-    expect(String((await questions.query('SELECT 1', {}, {})).bytes)).toBe('answer 3');
-    expect(asked()).toBe(3);
+    expect(await client.query('SELECT 1', {}, {})).toEqual({ bytes: Buffer.from('answer 1'), readRows: 7 });
+    expect(String((await client.query('SELECT 1', {}, {})).bytes)).toBe('answer 3');
+    expect(requested()).toBe(3);
   });
 
   it('is sent at most twice when every connection breaks', async () => {
-    const { questions, asked } = await open((_number, { request }) => request.socket.resetAndDestroy());
-    await expect(questions.query('SELECT 1', {}, {})).rejects.toMatchObject({ code: 'ECONNRESET' });
-    expect(asked()).toBe(2);
+    const { questions: client, asked: requested } = await open((_number, { request }) =>
+      request.socket.resetAndDestroy(),
+    );
+    await expect(client.query('SELECT 1', {}, {})).rejects.toMatchObject({ code: 'ECONNRESET' });
+    expect(requested()).toBe(2);
   });
 
   it('is sent once to a server that is not there', async () => {
-    const questions = openQueryClient(
+    const client = openQueryClient(
       { url: 'http://127.0.0.1:1', user: 'u', password: 'p', database: 'd' },
       { executionMaxS: 5, connectionsMax: 1 },
     );
-    closing.push(() => questions.close());
-    await expect(questions.query('SELECT 1', {}, {})).rejects.toMatchObject({ code: 'ECONNREFUSED' });
+    closing.push(() => client.close());
+    await expect(client.query('SELECT 1', {}, {})).rejects.toMatchObject({ code: 'ECONNREFUSED' });
   });
 
   it('fails with the fault of the store that the engine names, and it is told', async () => {
-    const { questions, faults } = await open((_number, { response }) =>
+    const { questions: client, faults } = await open((_number, { response }) =>
       response.writeHead(404).end('Code: 60. DB::Exception: Table d.t does not exist. (UNKNOWN_TABLE) (version 26.7)'),
     );
-    await expect(questions.query('SELECT 1', {}, {})).rejects.toMatchObject({
+    await expect(client.query('SELECT 1', {}, {})).rejects.toMatchObject({
       name: 'StoreFault',
       kind: 'final',
       code: 'UNKNOWN_TABLE',
@@ -69,9 +71,9 @@ describe('a question', () => {
   });
 
   it('fails when its answer breaks off', async () => {
-    const { questions } = await open((_number, { request, response }) => {
+    const { questions: client } = await open((_number, { request, response }) => {
       response.writeHead(200, { 'content-length': 100 }).write('part', () => request.socket.resetAndDestroy());
     });
-    await expect(questions.query('SELECT 1', {}, {})).rejects.toThrow();
+    await expect(client.query('SELECT 1', {}, {})).rejects.toThrow();
   });
 });

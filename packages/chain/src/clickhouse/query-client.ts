@@ -2,37 +2,30 @@ import { toStoreFault } from '@playline/stores';
 import { type ClickHouseLimits, type ClickHouseTarget, parseError } from '@playline/stores/clickhouse';
 import { errors, Pool } from 'undici';
 
-/** Parameters of a statement, named there as `{name: String}`. */
+/** Named in the statement as `{name: String}`. */
 export type TextParams = Readonly<Record<string, string>>;
 export type QuerySettings = Readonly<Record<string, string | number>>;
 
-/** The answer of ClickHouse to a query. */
 export interface Answer {
-  /** In the format that the statement names. */
   readonly bytes: Buffer;
-  /** Rows that ClickHouse has read for it. */
   readonly readRows: number;
 }
 
-/**
- * Sends queries.
- * @throws StoreFault
- */
+/** Every method throws a StoreFault. */
 export interface QueryClient {
   query(statement: string, params: TextParams, settings: QuerySettings): Promise<Answer>;
   close(): void;
 }
 
-/** Code of a query that would exceed its own limit of rows. This is no fault of the store. */
+/** The query exceeds its own limit of rows, which is no fault of the store. */
 export const TOO_MANY_ROWS = 'TOO_MANY_ROWS';
 
-/** Enough for the names of several thousand rows, twice. */
+/** Enough for several thousand ids. */
 const STATEMENT_BYTES_MAX = 4 * 1024 * 1024;
 
 /**
- * Opens the connections for reading pages; connects with the first query. Uses undici, because the vendor's client
- * takes several times the CPU per query, which would be most of the cost of a page. Node's own `http` takes 5 % more
- * per page.
+ * Client for page queries; connects on the first one. Uses undici: the vendor's client takes several times the CPU
+ * per query, Node's `http` 5 % more per page.
  */
 export function openQueryClient(target: ClickHouseTarget, limits: ClickHouseLimits): QueryClient {
   const { origin, pathname } = new URL(target.url);
@@ -47,19 +40,19 @@ export function openQueryClient(target: ClickHouseTarget, limits: ClickHouseLimi
     database: target.database,
     max_execution_time: String(limits.executionMaxS),
     max_query_size: String(STATEMENT_BYTES_MAX),
-    // Otherwise a fault in the middle of an answer would look like its end.
+    // Otherwise a fault in the middle of a result would look like its end.
     wait_end_of_query: '1',
   });
   const headers = { 'x-clickhouse-user': target.user, 'x-clickhouse-key': target.password };
-  const askOnce = (path: string, statement: string) =>
+  const sendOnce = (path: string, statement: string) =>
     settle((handler) => pool.dispatch({ path, method: 'POST', headers, body: Buffer.from(statement) }, handler));
   return {
     async query(statement, params, settings) {
       const path = `${pathname}?${common}${toQuery(params, settings)}`;
       try {
-        return await askOnce(path, statement).catch((fault: unknown) => {
-          // The server had just closed the kept connection. A query changes nothing, so it may be repeated.
-          if (fault instanceof ClosedConnection) return askOnce(path, statement);
+        return await sendOnce(path, statement).catch((fault: unknown) => {
+          // The server closed the idle connection. Queries can be repeated.
+          if (fault instanceof ClosedConnection) return sendOnce(path, statement);
           throw fault;
         });
       } catch (fault) {
@@ -72,7 +65,6 @@ export function openQueryClient(target: ClickHouseTarget, limits: ClickHouseLimi
   };
 }
 
-/** A connection that was closed without an answer. */
 class ClosedConnection extends Error {
   override readonly name = 'ClosedConnection';
   readonly code = 'ECONNRESET';
@@ -88,7 +80,7 @@ function toQuery(params: TextParams, settings: QuerySettings): string {
   );
 }
 
-/** ClickHouse parses a parameter like a field of TSV, so tab, newline and backslash are escaped. */
+/** ClickHouse parses a parameter like a TSV field. */
 const toEscaped = (text: string) =>
   text.replace(/[\\\t\n]/g, (found) => ({ '\\': '\\\\', '\t': '\\t', '\n': '\\n' })[found] ?? found);
 

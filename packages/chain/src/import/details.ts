@@ -2,7 +2,6 @@ import type { ActivityType } from '@playline/contracts';
 import { z } from 'zod';
 import { address, requiredText, uint256 } from './fields.ts';
 
-/** Length limit of names in the interface. Contracts themselves have none. */
 const NAME_MAX = 256;
 
 const nftShape = { contract_address: address(), token_id: uint256(), amount: uint256() };
@@ -42,10 +41,7 @@ const sale = z.object({
   }),
 });
 
-/**
- * Members of `details` by type: contract, "Chain reads". All are required; others are dropped. They are stored in this
- * order, with addresses in lower case, so the same activity always gives the same text.
- */
+/** Members of `details` by type, stored in this order and in lower case: the same activity gives the same text. */
 export const DETAILS = {
   mint: received,
   burn: sent,
@@ -57,18 +53,16 @@ export const DETAILS = {
 
 export type Details = z.output<(typeof DETAILS)[ActivityType]>;
 
-/** Enough for a sale of about three hundred assets. A page of 200 such sales has 13 MB. */
+/** About three hundred assets of a sale. */
 const DETAILS_BYTES_MAX = 64 * 1024;
 
-/** Details in the form in which they are stored. */
 export interface StoredDetails {
-  /** JSON text of exactly the members of the type, in order. */
+  /** JSON text. */
   readonly text: string;
-  /** Contract of the activity: that of its asset. All assets of a sale have the same. */
   readonly contractAddress: string;
 }
 
-/** @returns null when the text is too long for one activity of a page */
+/** @returns null when the text is too long */
 export function toStoredDetails(details: Details): StoredDetails | null {
   const { asset } = details;
   const text = JSON.stringify(details);
@@ -76,7 +70,7 @@ export function toStoredDetails(details: Details): StoredDetails | null {
   return { text, contractAddress: Array.isArray(asset) ? asset[0]!.contract_address : asset.contract_address };
 }
 
-/** Details of a record to be stored; null when they are no JSON, do not fit the type, or are too long. */
+/** @returns null for details that do not fit the type or are too long */
 export function readDetails(type: ActivityType, text: string): StoredDetails | null {
   let value: unknown;
   try {

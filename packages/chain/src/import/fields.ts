@@ -18,7 +18,7 @@ import { MICROSECONDS_MAX } from '../cursor.ts';
 
 const rule = (code: RejectionCode, error: string) => ({ params: { code }, error });
 
-/** A string with its own check of the form. Blank counts as missing. */
+/** Blank counts as missing. */
 const formed = (holds: (value: string) => boolean, error: string) =>
   z
     .string()
@@ -30,45 +30,38 @@ export const address = () =>
   formed((value) => parseAddress(value) !== null, `is not ${ADDRESS_EXPECTED}`).transform(inLowerCase);
 export const hash = () => formed(isHashText, 'is not 0x and 64 hexadecimal digits').transform(inLowerCase);
 export const uuid = () => formed(isUuidText, 'is not a UUID').transform(inLowerCase);
-/** An amount or the id of a token. */
 export const uint256 = () => formed(isUint256Text, 'is not a whole number in decimal digits');
-/** A number of a block, a transaction or a log. */
 export const uint64 = () => formed(isUint64Text, 'is not a whole number below 2^64 in decimal digits');
 
-/** Must be well-formed Unicode: half a surrogate pair would be stored as another text than was sent. */
+/** A lone surrogate would be stored as another text. */
 export const text = (max: number) =>
   z
     .string()
     .refine((value) => value.isWellFormed(), rule('INVALID_FORMAT', 'holds a lone surrogate'))
     .refine((value) => hasCodePointsAtMost(value, max), rule('INVALID_VALUE', `is longer than ${max} characters`));
 
-/** Like `text`, and not blank. */
 export const requiredText = (max: number) =>
   text(max).refine((value) => !isBlank(value), rule('MISSING_REQUIRED_FIELD', 'is required'));
 
-/** Becomes epoch microseconds. */
+/** Epoch microseconds. */
 export const timestamp = () =>
   formed((value) => !Number.isNaN(parseTimestampMicros(value)), 'is not an RFC 3339 timestamp')
     .transform(parseTimestampMicros)
     .refine((us) => us >= 0 && us <= MICROSECONDS_MAX, rule('INVALID_VALUE', 'is before 1970 or behind 2255'));
 
-/** Must be the name of the chain that is imported; null accepts any. */
+/** null accepts any chain. */
 export const ownChain = (chain: string | null) =>
   chain === null
     ? formed(isChainName, 'is no name of a chain')
     : z.string().refine((value) => value === chain, rule('INVALID_VALUE', 'is another chain'));
 
-/** A parsed line, or all its errors with the path of each field. */
 export type Parsed<T> =
   | { readonly ok: true; readonly record: T }
   | { readonly ok: false; readonly errors: RejectionError[] };
 
 type Issue = z.core.$ZodIssue;
 
-/**
- * Moves an issue from a union to its discriminator: zod reports an unknown value of that field as an issue of the
- * union.
- */
+/** Zod reports an unknown discriminator as an issue of the union. */
 function ofNamingField(issue: Issue): Issue {
   if (issue.code !== 'invalid_union' || !('discriminator' in issue)) return issue;
   const { input } = issue;
@@ -79,7 +72,7 @@ function ofNamingField(issue: Issue): Issue {
   return { code: 'invalid_value', values: [], path, input: value, message: 'is none of the values that are known' };
 }
 
-/** Errors in the form of the contract. @param at path of the value in the line that was parsed */
+/** @param at path of the value within the line */
 export function toErrors(issues: readonly Issue[], at: readonly string[] = []): RejectionError[] {
   return toRejectionErrors(issues.map(ofNamingField).map((issue) => ({ ...issue, path: [...at, ...issue.path] })));
 }

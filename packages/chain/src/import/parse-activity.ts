@@ -12,11 +12,9 @@ import { DECIMALS_MAX } from '../rows.ts';
 import { DETAILS, toStoredDetails } from './details.ts';
 import { address, hash, ownChain, type Parsed, text, timestamp, toErrors, uint64, uuid } from './fields.ts';
 
-/** What applies to all lines of an import. */
 export interface ImportContext {
-  /** Name of the chain that every line must have; null accepts any chain. */
+  /** Required name of the chain; null accepts any. */
   readonly chain: string | null;
-  /** 32 lower-case hex characters. */
   readonly traceId: string;
 }
 
@@ -35,17 +33,14 @@ const shapeOf = (chain: string | null) =>
     blockchain_metadata: metadata.nullable(),
   });
 
-/** Parses `details` by the type of the line. Reports no error for them when the type is invalid. */
+/** Reports no error when the type itself is invalid. */
 function parseDetails(line: unknown) {
   if (!isJsonObject(line)) return null;
   const type = ACTIVITY_TYPES.find((known) => known === line.type);
   return type === undefined ? null : DETAILS[type].safeParse(line.details, { reportInput: true });
 }
 
-/**
- * Creates the parser of activities of an import. A line has the form of the interface, except that `chain` is the name
- * and `updated_at` is absent, because the log gives it. Unknown members are dropped.
- */
+/** Parses activities of an import, in the form of the interface with the chain's name and without `updated_at`. */
 export function createParseActivity({ chain, traceId }: ImportContext): (line: unknown) => Parsed<ActivityRecord> {
   const shape = shapeOf(chain);
   return (line) => {
@@ -59,18 +54,18 @@ export function createParseActivity({ chain, traceId }: ImportContext): (line: u
     const stored = toStoredDetails(details.data);
     if (stored === null)
       return { ok: false, errors: [{ code: 'INVALID_VALUE', field: 'details', message: 'is longer than 64 KiB' }] };
-    const { id, chain: name, type, indexed_at: indexedAt, blockchain_metadata: place } = parsed.data;
+    const { id, chain: name, type, indexed_at: indexedAt, blockchain_metadata: metadata } = parsed.data;
     const record: ActivityRecord = {
       chain: name,
       id: fromUuidText(id),
       type,
       contractAddress: fromHexText(stored.contractAddress),
       indexedAt,
-      blockchainMetadata: place && {
-        transactionHash: fromHexText(place.transaction_hash),
-        blockNumber: place.block_number,
-        transactionIndex: place.transaction_index,
-        logIndex: place.log_index,
+      blockchainMetadata: metadata && {
+        transactionHash: fromHexText(metadata.transaction_hash),
+        blockNumber: metadata.block_number,
+        transactionIndex: metadata.transaction_index,
+        logIndex: metadata.log_index,
       },
       details: stored.text,
       traceId,
@@ -79,7 +74,6 @@ export function createParseActivity({ chain, traceId }: ImportContext): (line: u
   };
 }
 
-/** Length limits of texts in the interface. Tokens themselves have none. */
 const NAME_MAX = 256;
 const URL_MAX = 2_048;
 
@@ -98,7 +92,7 @@ const tokenShapeOf = (chain: string | null) =>
     bridge_used: text(NAME_MAX).nullable(),
   });
 
-/** Creates the parser of tokens of an import, with the same form of lines as `createParseActivity`. */
+/** As `createParseActivity`, for tokens. */
 export function createParseToken({ chain, traceId }: ImportContext): (line: unknown) => Parsed<TokenRecord> {
   const shape = tokenShapeOf(chain);
   return (line) => {

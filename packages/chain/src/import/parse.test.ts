@@ -178,10 +178,7 @@ describe('an activity of an import', () => {
   it('is parsed or refused without a throw, whatever a line contains', () => {
     const paths = fc.array(
       fc.constantFrom('details', 'asset', 'payment', 'fees', 'blockchain_metadata', '0', 'type', 'id'),
-      {
-        minLength: 1,
-        maxLength: 4,
-      },
+      { minLength: 1, maxLength: 4 },
     );
     fc.assert(
       fc.property(activityLines(CHAIN.name), paths, fc.anything(), (line, path, value) => {

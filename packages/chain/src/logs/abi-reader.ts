@@ -1,26 +1,26 @@
 import { keccak_256 } from '@noble/hashes/sha3.js';
 
-/** Bytes of a word of the ABI. */
+/** Decodes ABI data. Positions are in bytes. */
 const WORD = 32;
-/** No log that fits into a block has so many bytes. Larger positions are invalid. */
+/** No log has as many bytes. */
 const POSITION_MAX = 2 ** 31;
 
-/** Keccak-256, which is not the SHA-3 of Node. */
+/** Not the SHA-3 of Node. */
 export const keccak = (bytes: Uint8Array): Buffer => Buffer.from(keccak_256(bytes));
 
-/** The first topic of an event. @param signature as `Transfer(address,address,uint256)` */
+/** @param signature such as `Transfer(address,address,uint256)` */
 export const eventTopicOf = (signature: string): string => `0x${keccak(Buffer.from(signature)).toString('hex')}`;
 
-/** The first four bytes of a call, hexadecimal with `0x`. */
+/** The first four bytes of a call. */
 export const selectorOf = (signature: string): string =>
   `0x${keccak(Buffer.from(signature)).toString('hex').slice(0, 8)}`;
 
-/** A log or an answer does not fit its ABI type. */
+/** Data does not fit its ABI type. */
 export class AbiFault extends Error {
   override readonly name = 'AbiFault';
 }
 
-/** Reads ABI data word by word. Every method throws an `AbiFault` when there is no such word. */
+/** Every method throws an AbiFault beyond the end. */
 export class AbiReader {
   private readonly bytes: Buffer;
 
@@ -30,7 +30,6 @@ export class AbiReader {
     if (this.bytes.length * 2 !== text.length - 2) throw new AbiFault('is no hexadecimal');
   }
 
-  /** Length in bytes. */
   get length(): number {
     return this.bytes.length;
   }
@@ -40,15 +39,13 @@ export class AbiReader {
     return this.bytes.subarray(at, at + length);
   }
 
-  /** @param at in bytes, like all positions here */
   uint(at: number): bigint {
     return BigInt(`0x${this.slice(at).toString('hex')}`);
   }
 
-  /** A length or a position. */
   count(at: number): number {
     const value = this.uint(at);
-    if (value > POSITION_MAX) throw new AbiFault('names a place that no log has');
+    if (value > POSITION_MAX) throw new AbiFault('has a position beyond any log');
     return Number(value);
   }
 
@@ -60,7 +57,7 @@ export class AbiReader {
     return `0x${this.slice(at).toString('hex')}`;
   }
 
-  /** The numbers of a list. `at` has the position of the list. */
+  /** `at` has the position of the list. */
   uints(at: number): bigint[] {
     const start = this.count(at);
     const length = this.count(start);
@@ -68,7 +65,7 @@ export class AbiReader {
     return Array.from({ length }, (_, index) => this.uint(start + WORD * (index + 1)));
   }
 
-  /** The start of each element of a list whose elements have a fixed size. @param size of an element, in words */
+  /** Starts of the elements of a list. @param size of an element, in units of 32 bytes */
   elements(at: number, size: number): number[] {
     const start = this.count(at);
     const length = this.count(start);
@@ -76,20 +73,19 @@ export class AbiReader {
     return Array.from({ length }, (_, index) => start + WORD * (1 + index * size));
   }
 
-  /** The bytes of a `bytes` or `string`. `at` has its position. */
+  /** `at` has the position of the bytes. */
   string(at: number): Buffer {
     const start = this.count(at);
     return this.slice(start + WORD, this.count(start));
   }
 }
 
-/** The address in a word. @throws AbiFault when the word is larger than an address */
+/** @throws AbiFault */
 export function toAddress(word: string): string {
   if (!/^0x0{24}[0-9a-f]{40}$/.test(word)) throw new AbiFault('is no address');
   return `0x${word.slice(26)}`;
 }
 
-/** The number in a word. */
 export const toUint = (word: string): bigint => BigInt(word);
 
 export const ZERO_ADDRESS = `0x${'0'.repeat(40)}`;

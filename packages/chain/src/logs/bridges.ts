@@ -2,20 +2,17 @@ import type { ChainLog } from '../node.ts';
 import { AbiFault, AbiReader, eventTopicOf, toAddress, toUint } from './abi-reader.ts';
 import { type LogReading, NOTHING, read, unread } from './log-reading.ts';
 
-/** A bridge contract and its events. */
 export interface BridgeSettings {
   readonly contract: string;
   /**
-   * Such as `Deposited(address indexed token, address sender, address indexed who, uint256 amount)`. Parameters without
-   * names are skipped. `who` and `amount` are required, and `token` unless the bridge has a fixed token.
+   * Such as `Deposited(address indexed token, address sender, address indexed who, uint256 amount)`. Requires `who`
+   * and `amount`, and `token` unless the bridge has a fixed one.
    */
   readonly deposit?: string;
   readonly withdrawal?: string;
-  /** The fixed token of a bridge for one token. */
   readonly token?: string;
 }
 
-/** How to decode one event of a bridge. */
 export interface BridgeEvent {
   readonly type: 'deposit' | 'withdrawal';
   readonly contract: string;
@@ -32,10 +29,10 @@ interface Parameter {
 const EVENT = /^([A-Za-z_]\w*)\((.*)\)$/;
 const PARAMETER = /^(address|bool|bytes32|u?int\d{0,3})( indexed)?(?: (\w+))?$/;
 const WORD = 32;
-/** A log has four topics at most, and the first one is the hash of the event's signature. */
+/** The first of four topics is the hash of the signature. */
 const INDEXED_MAX = 3;
 
-/** @throws RangeError with the fault in the text of an event */
+/** @throws RangeError */
 function parseEvent(text: string): Pick<BridgeEvent, 'topic' | 'parameters'> {
   const [, name, list = ''] = EVENT.exec(text.trim()) ?? [];
   const parsed = list.split(',').map((part) => PARAMETER.exec(part.trim()));
@@ -48,7 +45,7 @@ function parseEvent(text: string): Pick<BridgeEvent, 'topic' | 'parameters'> {
   return { topic: eventTopicOf(`${name}(${types.join(',')})`), parameters };
 }
 
-/** @throws RangeError with the fault in the settings */
+/** @throws RangeError */
 export function parseBridge(bridge: BridgeSettings): BridgeEvent[] {
   const events = (['deposit', 'withdrawal'] as const).flatMap((type) => {
     const text = bridge[type];
@@ -64,15 +61,14 @@ export function parseBridge(bridge: BridgeSettings): BridgeEvent[] {
   return events;
 }
 
-/** Decodes a log of a bridge. */
 export function readBridge({ topics, data }: ChainLog, event: BridgeEvent): LogReading {
   if (topics[0] !== event.topic) return NOTHING;
   try {
     const values = new Map<string, string>();
-    const words = new AbiReader(data);
+    const reader = new AbiReader(data);
     let [topic, at] = [1, 0];
     for (const { name, isIndexed } of event.parameters) {
-      const value = isIndexed ? topics[topic++] : words.text(at);
+      const value = isIndexed ? topics[topic++] : reader.text(at);
       if (!isIndexed) at += WORD;
       if (value === undefined) return unread('malformed');
       values.set(name, value);

@@ -35,7 +35,7 @@ describe('the name of a contract', () => {
   });
 
   it('is asked of all contracts at once, and a failed call does not affect the others', async () => {
-    const asked: string[] = [];
+    const requested: string[] = [];
     const answers = [
       abiString('Gold'),
       abiString('GLD'),
@@ -45,11 +45,11 @@ describe('the name of a contract', () => {
       `0x${word(DECIMALS_MAX + 1)}`,
     ];
     const calls = async (given: readonly { to: string; data: string }[]) => {
-      asked.push(...given.map(({ to, data }) => `${to.slice(0, 4)} ${data}`));
+      requested.push(...given.map(({ to, data }) => `${to.slice(0, 4)} ${data}`));
       return answers;
     };
     const [gold, old] = await describeTokens({ calls }, 'demo-chain', CONTRACTS);
-    expect(asked.slice(0, 3)).toEqual(['0xa1 0x06fdde03', '0xa1 0x95d89b41', '0xa1 0x313ce567']);
+    expect(requested.slice(0, 3)).toEqual(['0xa1 0x06fdde03', '0xa1 0x95d89b41', '0xa1 0x313ce567']);
     expect(gold).toMatchObject({ name: 'Gold', symbol: 'GLD', decimals: 18, verificationStatus: 'unverified' });
     expect(old).toMatchObject({ name: 'Old', symbol: null, decimals: null, contractAddress: Buffer.alloc(20, 0xb2) });
   });

@@ -5,24 +5,22 @@ import { AbiFault, AbiReader, selectorOf } from './abi-reader.ts';
 
 const ADDRESS_WORD = '1'.padStart(64, '0');
 const CALLS = ['name()', 'symbol()', 'decimals()'].map(selectorOf);
-/** Functions that only an ERC-20 has together; an ERC-721 has no allowances. They are called for the address 1. */
+/** Only an ERC-20 has all of them. Called for the address 1. */
 const ERC20_CALLS = [
   selectorOf('totalSupply()'),
   `${selectorOf('balanceOf(address)')}${ADDRESS_WORD}`,
   `${selectorOf('allowance(address,address)')}${ADDRESS_WORD}${ADDRESS_WORD}`,
 ];
-/** The same limit as for imports. */
+/** As for imports. */
 const TEXT_MAX = 256;
 const WORD = 32;
 const WORD_DIGITS = 2 + 2 * WORD;
-/** Longer answers are ignored, because a contract can return a name of any length at no cost. */
+/** A contract can return a text of any length. */
 const ANSWER_DIGITS_MAX = 20_000;
 
 /**
- * Reads the names of contracts. Answers are untrusted: an unusable one becomes null, a long one is cut.
- * @param contracts `0x` and 40 lower-case digits
- * @returns for each contract its token, or why the node did not answer one of its calls
- * @throws NodeFault when the node answers nothing
+ * Reads names, symbols and decimals; unusable answers become null. @returns for each contract its token, or the
+ * node's fault @throws NodeFault when the node answers nothing
  */
 export async function describeTokens(
   node: Pick<ChainNode, 'calls'>,
@@ -36,11 +34,7 @@ export async function describeTokens(
   );
 }
 
-/**
- * Reads a contract that no log has shown to be a token.
- * @returns null when it does not answer as an ERC-20
- * @throws NodeFault when the node does not answer all calls
- */
+/** @returns null when the contract is no ERC-20 @throws NodeFault unless the node answers all calls */
 export async function describeErc20(
   node: Pick<ChainNode, 'calls'>,
   chain: string,
@@ -51,11 +45,11 @@ export async function describeErc20(
   if (token instanceof NodeFault) throw token;
   const fault = results.find((result) => result instanceof NodeFault);
   if (fault !== undefined) throw fault;
-  const areWords = results.slice(CALLS.length).every((result) => String(result).length === WORD_DIGITS);
-  // Decimals are optional. A contract that returns a hash for any call, as some precompiled ones do, has others.
+  const areFull = results.slice(CALLS.length).every((result) => String(result).length === WORD_DIGITS);
+  // Decimals are optional. A contract that returns a hash for any call has invalid ones.
   const [, , decimals] = results;
   const areDecimals = decimals === null || decimals === '0x' || token.decimals !== null;
-  return areWords && areDecimals ? token : null;
+  return areFull && areDecimals ? token : null;
 }
 
 function toToken(chain: string, contract: string, results: readonly CallResult[]): TokenRecord | NodeFault {
@@ -71,7 +65,7 @@ function toToken(chain: string, contract: string, results: readonly CallResult[]
     imageUrl: null,
     name: toTokenText(name),
     verificationStatus: 'unverified',
-    // Anybody can use a name, so an operator decides which token is canonical.
+    // Names are not unique: an operator decides.
     isCanonical: false,
     rootChainId: null,
     bridgeUsed: null,
@@ -79,12 +73,12 @@ function toToken(chain: string, contract: string, results: readonly CallResult[]
   };
 }
 
-/** Decodes a string of the ABI. Early contracts return a zero-padded word instead. */
+/** Early contracts return a zero-padded word. */
 export function toTokenText(answer: string | null): string | null {
   if (answer === null || answer.length > ANSWER_DIGITS_MAX) return null;
   try {
-    const words = new AbiReader(answer);
-    const bytes = words.length === WORD ? trimZeros(Buffer.from(answer.slice(2), 'hex')) : words.string(0);
+    const reader = new AbiReader(answer);
+    const bytes = reader.length === WORD ? trimZeros(Buffer.from(answer.slice(2), 'hex')) : reader.string(0);
     return cleanText(bytes.toString('utf8'));
   } catch (fault) {
     if (fault instanceof AbiFault) return null;
@@ -97,7 +91,7 @@ function trimZeros(bytes: Buffer): Buffer {
   return end < 0 ? bytes : bytes.subarray(0, end);
 }
 
-/** Removes control characters, which could rearrange the text around them, and cuts to `TEXT_MAX`. */
+/** Control characters could rearrange the text around them. */
 function cleanText(text: string): string | null {
   const clean = [...text.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, '')].slice(0, TEXT_MAX).join('').trim();
   return clean === '' ? null : clean;

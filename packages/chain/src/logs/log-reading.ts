@@ -1,6 +1,5 @@
 import type { ActivityType } from '@playline/contracts';
 
-/** The asset of a log: an NFT, or a fungible token. */
 export type LogAsset =
   | {
       readonly contract_type: 'ERC721' | 'ERC1155';
@@ -10,15 +9,12 @@ export type LogAsset =
     }
   | { readonly contract_type: 'ERC20'; readonly contract_address: string };
 
-/** One activity from a log, with the `details` of its type. */
 export interface LogActivity {
   readonly type: ActivityType;
   readonly details: Readonly<Record<string, unknown>>;
-  /** Contract of the asset. All assets of a sale have the same. */
   readonly contractAddress: string;
 }
 
-/** Why a log with the signature of a known event was not used. */
 export type UnreadReason =
   | 'malformed'
   | 'unindexed'
@@ -27,23 +23,21 @@ export type UnreadReason =
   | 'several-currencies'
   | 'too-long';
 
-/** A log that reports more tokens than the budget of its block has left: none of its activities is taken. */
+/** A log beyond the budget of its block: none of its activities is taken. */
 export interface Summary {
   readonly contract: string;
-  /** Number of tokens that the log reports. */
   readonly tokens: bigint;
-  /** Lowest and highest token id. Ids between them need not be part of the log, unless it reports a range. */
+  /** Ids between them belong to the log only if it reports a range. */
   readonly firstId: bigint;
   readonly lastId: bigint;
 }
 
-/** The result of decoding a log. */
 export interface LogReading {
-  /** The order matters: the index of each is part of its id. */
+  /** In order: the index is part of the id. */
   readonly activities: readonly LogActivity[];
-  /** Set instead of activities when the log is over the budget. */
+  /** Of a log over the budget. */
   readonly summary: Summary | null;
-  /** Set when the log has the signature of a known event but could not be used. */
+  /** Of a known event that could not be used. */
   readonly unread: UnreadReason | null;
 }
 

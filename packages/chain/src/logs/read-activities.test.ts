@@ -47,11 +47,11 @@ const blockOf = (logs: readonly ChainLog[], { timestampS = 1_700_000_000, second
 const readWith = (of: LogSettings, log: ChainLog, timestampS?: number) =>
   [...createReadActivities(of)(blockOf([log], { timestampS }))][0]!.reading;
 const read = (log: ChainLog, timestampS?: number) => readWith(settings, log, timestampS);
-const PLACE = { updatedAt: 0, partition: 0, offset: 0, loggedAtMs: 0 };
+const LOCATION = { updatedAt: 0, partition: 0, offset: 0, loggedAtMs: 0 };
 /** The activities of a log after the writer's checks. */
 const shown = (log: ChainLog) =>
   read(log, 1_700_000_000).records.map((record) => {
-    const row = toActivityRow(record, PLACE);
+    const row = toActivityRow(record, LOCATION);
     return { type: row.type, ...JSON.parse(row.details) };
   });
 
@@ -122,7 +122,7 @@ describe('a log of a token', () => {
     fc.assert(
       fc.property(topics, hex, address, (some, text, of) => {
         const { records, unread } = read(logOf({ topics: some, data: text, address: of }), 0);
-        for (const record of records) toActivityRow(record, PLACE);
+        for (const record of records) toActivityRow(record, LOCATION);
         if (records.length > 0) expect(unread).toBeNull();
       }),
       { numRuns: 2_000 },
@@ -295,9 +295,9 @@ function orderLog(
   offer: readonly (number | string)[][],
   consideration: readonly (number | string)[][],
 ): ChainLog {
-  const offerWords = [offer.length, ...offer.flat()];
-  const head = [topic(77), person(recipient), 128, 128 + 32 * offerWords.length];
-  const all = [...head, ...offerWords, consideration.length, ...consideration.flat()];
+  const offerData = [offer.length, ...offer.flat()];
+  const head = [topic(77), person(recipient), 128, 128 + 32 * offerData.length];
+  const all = [...head, ...offerData, consideration.length, ...consideration.flat()];
   return logOf({ address: MARKET, topics: [ORDER_FULFILLED, topic(offerer), topic(0)], data: data(...all) });
 }
 

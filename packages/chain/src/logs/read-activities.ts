@@ -17,37 +17,30 @@ import {
 import type { ReadBlocks } from './read-range.ts';
 import { countTokens, readTransfers } from './transfers.ts';
 
-/** The settings that decide which activities the logs of a chain give. */
 export interface LogSettings {
-  /** Name of the chain. */
   readonly chain: string;
-  /** Symbol of its native currency. */
   readonly nativeSymbol: string;
-  /** Contracts whose sales count: any contract can emit the event. In lower case. */
+  /** Any contract can emit the event. Lower case. */
   readonly marketplaces: readonly string[];
   readonly bridges: readonly BridgeEvent[];
-  /** Contracts whose `Transfer` has fewer indexed parameters than the standards, and what they are. */
   readonly legacyTokens?: readonly LegacyToken[];
 }
 
-/** A token contract from before the standards. Its logs alone do not show whether a number is an amount or an id. */
 export interface LegacyToken {
-  /** In lower case. */
+  /** Lower case. */
   readonly contract: string;
   readonly type: 'ERC20' | 'ERC721';
 }
 
-/** The records of one log. */
 export interface LogRecords {
   readonly records: readonly ActivityRecord[];
-  /** Contracts of the ERC-20 tokens among them. */
+  /** Of the ERC-20 tokens. */
   readonly tokens: readonly string[];
-  /** Set when the log is over the budget of its block: then it has no records. */
+  /** Of a log over the budget, which has no records. */
   readonly summary: Summary | null;
   readonly unread: UnreadReason | null;
 }
 
-/** A log of a block, and what it contains. */
 export interface ReadLog {
   readonly block: ChainBlock;
   readonly log: ChainLog;
@@ -58,10 +51,8 @@ const TRACE_ID_DIGITS = 32;
 const MICROSECONDS = 1_000_000;
 
 /**
- * Creates the function that turns the logs of whole blocks into records, one log after the other. The same block always
- * gives the same records, whichever blocks are read with it: logs with several tokens share a budget that depends on the
- * block and the time of the one before, `indexedAt` is the time of the block, and the trace id is the beginning of the
- * transaction hash.
+ * Turns the logs of whole blocks into records. The same block always gives the same records: the budget depends on
+ * the block and the previous one's time, `indexedAt` is the block's time.
  */
 export function createReadActivities(
   settings: LogSettings,
@@ -99,7 +90,7 @@ export function createReadActivities(
   };
 }
 
-/** Drops a sale whose details are too long for a page, one of hundreds of assets. */
+/** A sale of hundreds of assets is too long for a page. */
 function withinLength(reading: LogReading): LogReading {
   const isLong = reading.activities.some(({ type, details }) => readDetails(type, JSON.stringify(details)) === null);
   return isLong ? unread('too-long') : reading;
@@ -138,7 +129,7 @@ function recordOf(activity: LogActivity, { log, item, chain, indexedAt }: Record
 
 const SPENT = '(uint8,address,uint256,uint256)';
 const RECEIVED = '(uint8,address,uint256,uint256,address)';
-/** Event of Seaport: an order was fulfilled. */
+/** Seaport. */
 export const ORDER_FULFILLED = eventTopicOf(`OrderFulfilled(bytes32,address,address,address,${SPENT}[],${RECEIVED}[])`);
 
 const WORD = 32;
@@ -149,38 +140,36 @@ interface Item {
   readonly token: string;
   readonly id: bigint;
   readonly amount: bigint;
-  /** Who gets the item. For items that the offerer spends, this is the fulfiller. */
+  /** For items that the offerer spends, the fulfiller. */
   readonly recipient: string;
 }
 
-/** A sale: the seller gives NFTs, the buyer gives currency. */
 interface Deal {
   readonly buyer: string;
   readonly seller: string;
   readonly things: readonly Item[];
-  /** All that the buyer pays. */
+  /** Everything the buyer pays. */
   readonly paid: readonly Item[];
-  /** The part of `paid` that goes to neither of them. */
+  /** Goes to neither of them. */
   readonly fees: readonly Item[];
 }
 
 const isCurrency = ({ kind }: Item) => kind === 'NATIVE' || kind === 'ERC20';
 
-function itemsOf(words: AbiReader, at: number, recipient: string | null): Item[] {
+function itemsOf(reader: AbiReader, at: number, recipient: string | null): Item[] {
   const size = recipient === null ? 5 : 4;
-  return words.elements(at, size).map((start) => {
-    const kind = KINDS[words.count(start)];
+  return reader.elements(at, size).map((start) => {
+    const kind = KINDS[reader.count(start)];
     if (kind === undefined) throw new AbiFault('is of a kind that no item has');
     const [token, id, amount] = [
-      words.address(start + WORD),
-      words.uint(start + 2 * WORD),
-      words.uint(start + 3 * WORD),
+      reader.address(start + WORD),
+      reader.uint(start + 2 * WORD),
+      reader.uint(start + 3 * WORD),
     ];
-    return { kind, token, id, amount, recipient: recipient ?? words.address(start + 4 * WORD) };
+    return { kind, token, id, amount, recipient: recipient ?? reader.address(start + 4 * WORD) };
   });
 }
 
-/** Null when neither side consists of NFTs only. */
 function toDeal(offerer: string, fulfiller: string, sides: readonly [Item[], Item[]]): Deal | null {
   const [offer, consideration] = sides;
   if (offer.length === 0) return null;
@@ -190,7 +179,7 @@ function toDeal(offerer: string, fulfiller: string, sides: readonly [Item[], Ite
   }
   const things = consideration.filter((item) => !isCurrency(item));
   if (!offer.every(isCurrency) || things.length === 0) return null;
-  // An offer of currency for NFTs: what goes to others than the seller comes out of the offer.
+  // What others than the seller get is part of the offer.
   const fees = consideration.filter((item) => isCurrency(item) && item.recipient !== fulfiller);
   return { buyer: offerer, seller: fulfiller, things, paid: offer, fees };
 }
@@ -230,21 +219,18 @@ function toSale(orderId: string, deal: Deal, nativeSymbol: string): LogReading {
   return read([{ type: 'sale', details, contractAddress }]);
 }
 
-/**
- * Decodes a log of a marketplace. When a third party matches orders, the event does not name the fulfiller; such a log
- * is not taken as a sale.
- */
+/** For matched orders the event names no fulfiller: no sale. */
 function readSale({ topics, data }: ChainLog, nativeSymbol: string): LogReading {
   if (topics[0] !== ORDER_FULFILLED) return NOTHING;
   try {
     if (topics.length !== 3) return unread('malformed');
     const offerer = toAddress(topics[1]!);
-    const words = new AbiReader(data);
-    const fulfiller = words.address(WORD);
+    const reader = new AbiReader(data);
+    const fulfiller = reader.address(WORD);
     if (fulfiller === ZERO_ADDRESS || offerer === ZERO_ADDRESS) return unread('nobody');
-    const sides: [Item[], Item[]] = [itemsOf(words, 2 * WORD, fulfiller), itemsOf(words, 3 * WORD, null)];
+    const sides: [Item[], Item[]] = [itemsOf(reader, 2 * WORD, fulfiller), itemsOf(reader, 3 * WORD, null)];
     const deal = toDeal(offerer, fulfiller, sides);
-    return deal === null ? NOTHING : toSale(words.text(0), deal, nativeSymbol);
+    return deal === null ? NOTHING : toSale(reader.text(0), deal, nativeSymbol);
   } catch (fault) {
     if (fault instanceof AbiFault) return unread('malformed');
     throw fault;

@@ -193,11 +193,11 @@ describe('a single block whose logs a node refuses', () => {
   });
 
   it('is too much when its receipts are refused as well, unless a node wants to be asked later or returns wrong ones', async () => {
-    const asked = (kind: NodeFault['kind']) =>
+    const requested = (kind: NodeFault['kind']) =>
       readRange(nodeOf({ logsOf: refuse('too-much'), logsByReceipts: refuse(kind) }), single);
-    await expect(asked('behind')).rejects.toMatchObject({ kind: 'too-much' });
-    await expect(asked('busy')).rejects.toMatchObject({ kind: 'busy' });
-    await expect(asked('inconsistent')).rejects.toMatchObject({ kind: 'inconsistent' });
+    await expect(requested('behind')).rejects.toMatchObject({ kind: 'too-much' });
+    await expect(requested('busy')).rejects.toMatchObject({ kind: 'busy' });
+    await expect(requested('inconsistent')).rejects.toMatchObject({ kind: 'inconsistent' });
   });
 
   it('is asked for by receipts only when it is alone: of several blocks, fewer may pass', async () => {

@@ -2,42 +2,37 @@ import { type ChainBlock, type ChainLog, type ChainNode, NodeFault } from '../no
 import { keccak } from './abi-reader.ts';
 import { CONSECUTIVE_TRANSFER } from './transfers.ts';
 
-/** A block, by number and hash. */
 export interface BlockName {
   readonly number: number;
   readonly hash: string;
 }
 
-/** A range of blocks to be read from one node. */
 export interface BlockRange {
   readonly from: number;
   readonly to: number;
   /** The block before `from`; null when unknown. */
   readonly after: BlockName | null;
   /**
-   * Blocks that must be on the node's chain. One shortly after the range must be linked to it by parent hashes; of one
-   * far after it the node must return the same block. Otherwise a node that has stopped at a block that was orphaned
-   * later could still return that block.
+   * Blocks that must be on the node's chain: near ones by parent hashes, far ones by their hash, so that a node on an
+   * orphaned branch is detected.
    */
   readonly holds: readonly BlockName[];
-  /** The blocks of the range, if they were read already. Their links must have been checked. */
+  /** The range, if already read and linked. */
   readonly blocks?: readonly ChainBlock[];
-  /** False for chains without bloom filters. Missing logs in answers of nodes cannot be detected then. */
+  /** False: missing logs go undetected. */
   readonly hasBlooms: boolean;
 }
 
 export interface ReadBlocks {
-  /** From `from` to `to`, each the child of the previous one. */
   readonly blocks: readonly ChainBlock[];
-  /** All logs of the blocks, in order. */
   readonly logs: readonly ChainLog[];
-  /** Epoch seconds, of the block before the first one; null when it is not needed for the logs of that one. */
+  /** Time of the block before the first; null when not needed. */
   readonly parentTimestampS: number | null;
 }
 
-/** Up to so many blocks, logs are requested block by block, by hash. Then they cannot belong to another block. */
+/** Up to this many blocks, logs are requested by block hash. */
 const BY_HASH_MAX = 16;
-/** To read all blocks up to a known one that is further above would cost more than the range itself. */
+/** Reading further would cost more than the range. */
 const LINKED_MAX = 128;
 
 /** A known block is not on the node's chain. */
@@ -52,18 +47,18 @@ export class ForkFault extends NodeFault {
 
 const inconsistent = (message: string) => new NodeFault('inconsistent', message);
 
-/** @throws NodeFault unless the blocks are those from `from` to `to`, each the child of the previous one */
+/** @throws NodeFault unless the blocks are `from` to `to`, linked */
 export function checkLinks(blocks: readonly ChainBlock[], { from, to }: Pick<BlockRange, 'from' | 'to'>): void {
   if (blocks.length < to - from + 1)
     throw new NodeFault('behind', `it does not return all blocks from ${from} to ${to}`);
   for (const [index, { number, parentHash }] of blocks.entries()) {
-    if (number !== from + index) throw inconsistent(`asked for block ${from + index} it gave ${number}`);
+    if (number !== from + index) throw inconsistent(`instead of block ${from + index} it returned ${number}`);
     if (index > 0 && blocks[index - 1]!.hash !== parentHash)
       throw inconsistent(`block ${number} does not link to the block before it`);
   }
 }
 
-/** @throws NodeFault unless these are all the logs of these blocks, in order */
+/** @throws NodeFault unless these are all logs of the blocks, in order */
 export function checkLogs(
   blocks: readonly ChainBlock[],
   logs: readonly ChainLog[],
@@ -82,23 +77,20 @@ export function checkLogs(
       throw inconsistent(`logs of block ${number} do not match the bloom of the block`);
   }
   if (at < logs.length)
-    throw inconsistent(`a log of block ${logs[at]!.blockNumber} is out of order, or was not asked for`);
+    throw inconsistent(`a log of block ${logs[at]!.blockNumber} is out of order or was not requested`);
 }
 
-/** Faults after which the node may still answer the other question, for receipts. */
+/** After these a request for receipts may still work. */
 const REFUSES = new Set<NodeFault['kind']>(['too-much', 'late', 'unreachable']);
 
-/**
- * Reads the logs of one block. A request for logs cannot be smaller, and some nodes refuse more than 10,000 logs. But
- * the receipts of the block's transactions have them too. They are checked like all logs.
- */
+/** Nodes that refuse more than 10,000 logs may return the receipts, which have the same logs. */
 async function readLogsOf(node: ChainNode, hash: string, isAlone: boolean): Promise<readonly ChainLog[]> {
   try {
     return await node.logsOf(hash);
   } catch (refusal) {
     if (!isAlone || !(refusal instanceof NodeFault) || !REFUSES.has(refusal.kind)) throw refusal;
     return await node.logsByReceipts(hash).catch((fault: unknown) => {
-      // When to ask again, and a wrong answer, matter more than the first fault.
+      // Overload and inconsistency matter more than the first fault.
       const isOther = !(fault instanceof NodeFault) || fault.kind === 'busy' || fault.kind === 'inconsistent';
       throw isOther ? fault : refusal;
     });
@@ -110,22 +102,21 @@ async function readLogs(
   blocks: readonly ChainBlock[],
   hasBlooms: boolean,
 ): Promise<readonly ChainLog[]> {
-  const asked = hasBlooms ? blocks.filter(({ logsBloom }) => !isEmptyBloom(logsBloom)) : blocks;
-  if (asked.length > BY_HASH_MAX) {
+  const requested = hasBlooms ? blocks.filter(({ logsBloom }) => !isEmptyBloom(logsBloom)) : blocks;
+  if (requested.length > BY_HASH_MAX) {
     const [first, last] = [blocks[0]!, blocks.at(-1)!];
     const logs = await node.logsIn(first.number, last.number);
-    // Behind a load balancer another node may have answered, one that followed another fork.
+    // Another node behind the same URL may have answered.
     for (const { number, hash } of [first, last])
       if ((await node.block(number))?.hash !== hash)
         throw inconsistent(`block ${number} was replaced while its logs were read`);
     return logs;
   }
   const logs: ChainLog[] = [];
-  for (const { hash } of asked) for (const log of await readLogsOf(node, hash, blocks.length === 1)) logs.push(log);
+  for (const { hash } of requested) for (const log of await readLogsOf(node, hash, blocks.length === 1)) logs.push(log);
   return logs;
 }
 
-/** @throws ForkFault */
 function checkHeld(blocks: readonly ChainBlock[], { from, after, holds }: BlockRange): void {
   if (after !== null && blocks[0]!.parentHash !== after.hash)
     throw new ForkFault(after, `its block ${from} does not link to block ${after.number}, which is indexed`);
@@ -148,10 +139,7 @@ async function readBlocks(node: ChainNode, range: BlockRange): Promise<readonly 
   return own;
 }
 
-/**
- * Checks that the end of a range and the known blocks far above it are on one chain. Both are requested together: behind
- * a load balancer separate answers may come from nodes on different chains.
- */
+/** Requests both together: separate answers may come from nodes on different chains. */
 async function checkFarHeld(node: ChainNode, last: ChainBlock, { holds }: BlockRange): Promise<void> {
   const far = holds.filter(({ number }) => number - last.number > LINKED_MAX);
   if (far.length === 0) return;
@@ -165,7 +153,7 @@ async function checkFarHeld(node: ChainNode, last: ChainBlock, { holds }: BlockR
     throw inconsistent(`block ${last.number} is not on the chain of block ${far[0]!.number}`);
 }
 
-/** Reads the time of the block before the first one if that decides how many activities the first one may have. */
+/** Decides how many activities the first block may have. */
 async function readParentTime(
   node: ChainNode,
   { number, parentHash }: ChainBlock,
@@ -181,9 +169,8 @@ async function readParentTime(
 }
 
 /**
- * Reads blocks and all their logs, and checks them against each other: the blocks link to the known block before them,
- * the known blocks above them are on the node's chain too, and the logs match the bloom filters of the blocks.
- * @throws ForkFault when a required block is not on the node's chain; NodeFault `too-much` when fewer blocks may work
+ * Reads blocks and their logs: linked to the known blocks before and after, and matching the blooms. @throws
+ * ForkFault when a required block is not on the node's chain; NodeFault `too-much` when fewer blocks may work
  */
 export async function readRange(node: ChainNode, range: BlockRange): Promise<ReadBlocks> {
   const blocks = await readBlocks(node, range);
@@ -194,10 +181,9 @@ export async function readRange(node: ChainNode, range: BlockRange): Promise<Rea
 
 const BLOOM_BYTES = 256;
 const BITS_MASK = BLOOM_BYTES * 8 - 1;
-/** Size of the cache. The same contracts and topics recur, and hashing them is most of the work. */
+/** Contracts and topics recur, and hashing them is most of the work. */
 const REMEMBERED_MAX = 50_000;
 
-/** The three bits of an address or a topic. */
 type Bits = readonly [number, number, number];
 
 const remembered = new Map<string, Bits>();
@@ -216,7 +202,6 @@ function bitsOf(text: string): Bits {
   return bits;
 }
 
-/** The bloom filter of a block with exactly these logs. */
 export function bloomOf(logs: Iterable<{ readonly address: string; readonly topics: readonly string[] }>): Buffer {
   const bloom = Buffer.alloc(BLOOM_BYTES);
   const seen = new Set<string>();
@@ -225,5 +210,4 @@ export function bloomOf(logs: Iterable<{ readonly address: string; readonly topi
   return bloom;
 }
 
-/** Whether a block claims to have no logs. */
 const isEmptyBloom = (bloom: Buffer): boolean => bloom.every((byte) => byte === 0);

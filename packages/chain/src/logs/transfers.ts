@@ -12,7 +12,7 @@ import {
   unread,
 } from './log-reading.ts';
 
-/** ERC-20 and ERC-721 share this event. The number of topics tells them apart. */
+/** ERC-20 and ERC-721 share this event and differ in topics. */
 export const TRANSFER = eventTopicOf('Transfer(address,address,uint256)');
 export const TRANSFER_SINGLE = eventTopicOf('TransferSingle(address,address,address,uint256,uint256)');
 export const TRANSFER_BATCH = eventTopicOf('TransferBatch(address,address,address,uint256[],uint256[])');
@@ -28,7 +28,7 @@ interface Moved {
   readonly asset: LogAsset;
 }
 
-/** A transfer from the zero address is a mint, one to it is a burn. One from it to itself is nothing. */
+/** From the zero address is a mint, to it a burn. */
 function toActivity({ from, to, amount, asset }: Moved): LogActivity | null {
   const shared = { amount: String(amount), asset };
   const { contract_address: contractAddress } = asset;
@@ -40,12 +40,10 @@ function toActivity({ from, to, amount, asset }: Moved): LogActivity | null {
 
 function toReading(moves: readonly Moved[]): LogReading {
   const activities = moves.map(toActivity);
-  // All activities of a log have the same sender and recipient.
   if (activities.includes(null)) return unread('nobody');
   return read(activities as LogActivity[]);
 }
 
-/** The NFT of a transfer. The amount is 1 for an ERC-721. */
 const nft = (kind: 'ERC721' | 'ERC1155', contract: string, [id, amount]: readonly [bigint, bigint]): LogAsset => ({
   contract_type: kind,
   contract_address: contract,
@@ -53,20 +51,17 @@ const nft = (kind: 'ERC721' | 'ERC1155', contract: string, [id, amount]: readonl
   amount: String(amount),
 });
 
-/** Contracts from before the standards, whose logs do not show what they are. By contract in lower case. */
+/** By contract in lower case. */
 export type LegacyTokens = ReadonlyMap<string, 'ERC20' | 'ERC721'>;
 
-/**
- * Decodes the event of a contract that was declared with fewer indexed parameters than the standards have: all three
- * in the data, or the last one. Then an amount and an id look the same.
- */
+/** Events with fewer indexed parameters than the standards: an amount and an id have the same form. */
 function readLegacyTransfer({ address, topics, data }: ChainLog, kind: 'ERC20' | 'ERC721'): LogReading {
-  const words = new AbiReader(data);
-  const isUnindexed = topics.length === 1 && words.length === 3 * WORD;
-  if (!isUnindexed && (topics.length !== 3 || words.length !== WORD)) return unread('malformed');
+  const reader = new AbiReader(data);
+  const isUnindexed = topics.length === 1 && reader.length === 3 * WORD;
+  if (!isUnindexed && (topics.length !== 3 || reader.length !== WORD)) return unread('malformed');
   const [from, to, last] = isUnindexed
-    ? [words.address(0), words.address(WORD), words.uint(2 * WORD)]
-    : [toAddress(topics[1]!), toAddress(topics[2]!), words.uint(0)];
+    ? [reader.address(0), reader.address(WORD), reader.uint(2 * WORD)]
+    : [toAddress(topics[1]!), toAddress(topics[2]!), reader.uint(0)];
   if (kind === 'ERC721') return toReading([{ from, to, amount: 1n, asset: nft('ERC721', address, [last, 1n]) }]);
   return toReading([{ from, to, amount: last, asset: { contract_type: 'ERC20', contract_address: address } }]);
 }
@@ -90,31 +85,31 @@ function readTransfer(log: ChainLog, legacy: LegacyTokens): LogReading {
 
 function readSingle({ address, topics, data }: ChainLog): LogReading {
   if (topics.length !== 4) return unread('malformed');
-  const words = new AbiReader(data);
-  const [id, amount] = [words.uint(0), words.uint(WORD)];
+  const reader = new AbiReader(data);
+  const [id, amount] = [reader.uint(0), reader.uint(WORD)];
   const asset = nft('ERC1155', address, [id, amount]);
   return toReading([{ from: toAddress(topics[2]!), to: toAddress(topics[3]!), amount, asset }]);
 }
 
-/** What a log with several tokens reports. Its items are made one by one: the event can report 2^256 ids. */
+/** Items are made one by one: an event can report 2^256 ids. */
 interface ParsedMany extends Pick<Moved, 'from' | 'to'>, Omit<Summary, 'contract'> {
   itemOf(index: number): Pick<Moved, 'amount' | 'asset'>;
 }
 
-/** @throws AbiFault when the log is malformed */
+/** @throws AbiFault */
 function parseMany({ address, topics, data }: ChainLog): ParsedMany {
   if (topics.length !== 4) throw new AbiFault('has another number of topics');
-  const words = new AbiReader(data);
+  const reader = new AbiReader(data);
   const [from, to] = [toAddress(topics[2]!), toAddress(topics[3]!)];
   if (topics[0] === CONSECUTIVE_TRANSFER) {
-    const [firstId, lastId] = [toUint(topics[1]!), words.uint(0)];
+    const [firstId, lastId] = [toUint(topics[1]!), reader.uint(0)];
     if (lastId < firstId) throw new AbiFault('ends before its first id');
     const itemOf = (index: number) => {
       return { amount: 1n, asset: nft('ERC721', address, [firstId + BigInt(index), 1n]) };
     };
     return { from, to, tokens: lastId - firstId + 1n, firstId, lastId, itemOf };
   }
-  const [ids, amounts] = [words.uints(0), words.uints(WORD)];
+  const [ids, amounts] = [reader.uints(0), reader.uints(WORD)];
   if (ids.length !== amounts.length) throw new AbiFault('has another number of amounts');
   const firstId = ids.reduce((least, id) => (id < least ? id : least), ids[0] ?? 0n);
   const lastId = ids.reduce((most, id) => (id > most ? id : most), 0n);
@@ -135,7 +130,7 @@ function readMany(log: ChainLog, isOverBudget: boolean): LogReading {
   return toReading(Array.from({ length: Number(tokens) }, toMove));
 }
 
-/** The tokens of a log that reports several; null for any other log, and for one of which nothing is used. */
+/** null for other logs. */
 export function countTokens(log: ChainLog): ManyTokens | null {
   const isRange = log.topics[0] === CONSECUTIVE_TRANSFER;
   if (!isRange && log.topics[0] !== TRANSFER_BATCH) return null;
@@ -149,7 +144,7 @@ export function countTokens(log: ChainLog): ManyTokens | null {
   }
 }
 
-/** Decodes a log of a token: mints, burns and transfers. A log over the budget of its block is only summarised. */
+/** A log over the budget is only summarised. */
 export function readTransfers(log: ChainLog, legacy: LegacyTokens, isOverBudget: boolean): LogReading {
   try {
     if (log.topics[0] === TRANSFER) return readTransfer(log, legacy);

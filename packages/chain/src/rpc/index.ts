@@ -14,64 +14,57 @@ import {
 import { createTransport, parseAnswer, RequestTooLarge } from './transport.ts';
 
 export interface RpcNodeOptions {
-  /** For logs and metrics. */
   readonly name: string;
-  /** `http:` or `https:`. Any part may be a secret, so it is never logged. */
+  /** Any part may be a secret. */
   readonly url: string;
-  /** Most milliseconds until an answer. */
   readonly timeoutMs?: number;
   readonly fetch?: typeof fetch;
 }
 
 const TIMEOUT_MS = 20_000;
-/** Calls of contracts take milliseconds. A contract can be written to take longer, and indexing must not wait for it. */
+/** A contract may take long, and indexing must not wait. */
 const CALLS_TIMEOUT_MS = 5_000;
-/** Fewer than other calls, because a receipt can have megabytes. */
+/** A receipt can have megabytes. */
 const RECEIPTS_MAX = 20;
-/** Most logs of one block. They take several hundred megabytes of memory. */
+/** Several hundred megabytes of memory. */
 const LOGS_MAX = 1_000_000;
 
-/**
- * Gas of a call of a contract. Names and decimals need some ten thousand, also behind a proxy. More would let a contract
- * keep the node busy: it may use all of it.
- */
+/** Enough for names behind a proxy; more would let a contract keep the node busy. */
 const CALL_GAS = 1_000_000;
-/** Contracts choose the length of their answers. With this much gas one answer can have two megabytes of text. */
+/** One result can have two megabytes at this gas. */
 const CALLS_ANSWER_BYTES_MAX = 8 * 1024 * 1024;
 
 const toHex = (number: number) => `0x${number.toString(16)}`;
 
 /**
- * Creates calls to one node, each in its own request. The answer may be an error, whose text may quote the URL.
- * @throws NodeFault when there is no answer
+ * Calls one node; the answer may be an error, whose text may quote the URL. @throws NodeFault when there is no answer
  */
 export function createRpcClient({
   url,
   timeoutMs = TIMEOUT_MS,
-  fetch: ask = fetch,
+  fetch: fetchImpl = fetch,
 }: Omit<RpcNodeOptions, 'name'>): (call: RpcCall) => Promise<RpcAnswer> {
-  const send = createTransport({ url, timeoutMs, fetch: ask });
+  const send = createTransport({ url, timeoutMs, fetch: fetchImpl });
   let lastId = 0;
   return async ({ method, params }) => {
     const wanted = ++lastId;
     const { id, answer } = parseAnswer(await send({ jsonrpc: '2.0', id: wanted, method, params }));
-    // An error may come without the id of its call.
-    if (answer.ok && id !== wanted) throw new NodeFault('inconsistent', 'it answered another question');
+    // An error may come without an id.
+    if (answer.ok && id !== wanted) throw new NodeFault('inconsistent', 'the answer has another id than the request');
     return answer;
   };
 }
 
 /**
- * Creates batches of calls to one node. A batch is one request, so one node answers all of it, even if several share
- * the URL. Answers are in the order of the calls.
- * @throws NodeFault when there is no answer, one is missing, or the node does not support batches
+ * Calls one node with a batch; answers are in order. @throws NodeFault without an answer, when one is missing or
+ * batches are not supported
  */
 export function createRpcBatches({
   url,
   timeoutMs = TIMEOUT_MS,
-  fetch: ask = fetch,
+  fetch: fetchImpl = fetch,
 }: Omit<RpcNodeOptions, 'name'>): (calls: readonly RpcCall[]) => Promise<readonly RpcAnswer[]> {
-  const send = createTransport({ url, timeoutMs, fetch: ask });
+  const send = createTransport({ url, timeoutMs, fetch: fetchImpl });
   let lastId = 0;
   return async (calls) => {
     const requests = calls.map((call) => ({ jsonrpc: '2.0', id: ++lastId, ...call }));
@@ -80,7 +73,7 @@ export function createRpcBatches({
     const { answer } = parseAnswer(body);
     const fault = answer.ok ? null : toFault(answer.error);
     if (fault?.kind === 'busy') throw fault;
-    throw new NodeFault('unreachable', 'it does not take several questions in one request');
+    throw new NodeFault('unreachable', 'it does not support batches');
   };
 }
 
@@ -90,13 +83,13 @@ class RpcNode implements ChainNode {
   private readonly batches: BatchSender;
   private readonly contracts: BatchSender;
 
-  constructor({ name, url, timeoutMs = TIMEOUT_MS, fetch: ask = fetch }: RpcNodeOptions) {
+  constructor({ name, url, timeoutMs = TIMEOUT_MS, fetch: fetchImpl = fetch }: RpcNodeOptions) {
     this.name = name;
-    this.client = createRpcClient({ url, timeoutMs, fetch: ask });
-    this.batches = new BatchSender(createTransport({ url, timeoutMs, fetch: ask }));
+    this.client = createRpcClient({ url, timeoutMs, fetch: fetchImpl });
+    this.batches = new BatchSender(createTransport({ url, timeoutMs, fetch: fetchImpl }));
     const callsTimeoutMs = Math.min(timeoutMs, CALLS_TIMEOUT_MS);
     const ofContracts = { timeoutMs: callsTimeoutMs, answerBytesMax: CALLS_ANSWER_BYTES_MAX };
-    this.contracts = new BatchSender(createTransport({ url, fetch: ask, ...ofContracts }));
+    this.contracts = new BatchSender(createTransport({ url, fetch: fetchImpl, ...ofContracts }));
   }
 
   private async request(call: RpcCall): Promise<unknown> {
@@ -111,7 +104,7 @@ class RpcNode implements ChainNode {
     const tag = typeof at === 'number' ? toHex(at) : at;
     const block = parseBlock(await this.request({ method: 'eth_getBlockByNumber', params: [tag, false] }));
     if (block !== null && typeof at === 'number' && block.number !== at)
-      throw new NodeFault('inconsistent', `asked for block ${at} it gave ${block.number}`);
+      throw new NodeFault('inconsistent', `for block ${at} it gave ${block.number}`);
     return block;
   }
 
@@ -139,7 +132,7 @@ class RpcNode implements ChainNode {
       const receipts = await this.request({ method: 'eth_getBlockReceipts', params: [blockHash] });
       return parseReceipts(receipts, { blockHash, transactions });
     } catch (fault) {
-      // Not every node supports this call, and one that does may refuse such a long answer.
+      // The call may be unsupported, or its result too long.
       if (!(fault instanceof NodeFault) || fault.kind === 'busy') throw fault;
     }
     return this.logsByTransactions(blockHash, transactions);
@@ -156,7 +149,6 @@ class RpcNode implements ChainNode {
     return logs;
   }
 
-  /** In one request, or each in its own if that is too much. */
   private async receiptsOf(transactions: readonly string[]): Promise<unknown[]> {
     const calls = transactions.map((hash) => ({ method: 'eth_getTransactionReceipt', params: [hash] }));
     try {
@@ -186,39 +178,36 @@ function toCallResult(answer: RpcAnswer): CallResult {
   return isMaybeContractFault(answer.error) ? null : toFault(answer.error);
 }
 
-/** Creates a node with JSON-RPC over HTTP, without a request yet. @throws TypeError when the URL is invalid */
+/** Sends no request yet. @throws TypeError for an invalid URL */
 export function createRpcNode(options: RpcNodeOptions): ChainNode {
   return new RpcNode(options);
 }
 
-/** Creates the function for calls that `ChainNode` lacks. Calls without an answer are repeated. */
+/** For methods that `ChainNode` lacks. Repeats calls without an answer. */
 export function createCallNode({
   url,
   timeoutMs = TIMEOUT_MS,
-  fetch: ask = fetch,
+  fetch: fetchImpl = fetch,
 }: Omit<RpcNodeOptions, 'name'>): CallNode {
-  const send = createTransport({ url, timeoutMs, fetch: ask });
+  const send = createTransport({ url, timeoutMs, fetch: fetchImpl });
   let lastId = 0;
   return async (call) => resultOf(parseAnswer(await send({ jsonrpc: '2.0', id: ++lastId, ...call })).answer);
 }
 
-/** Calls in one request. Some providers refuse more. */
+/** Some providers refuse more. */
 const BATCH_MAX = 50;
 
-/**
- * The answers in the order of the requests.
- * @throws NodeFault when one is missing
- */
+/** @throws NodeFault when one is missing */
 function toAnswersOf(requests: readonly { readonly id: number }[], body: readonly unknown[]): RpcAnswer[] {
   const answers = new Map(body.map(parseAnswer).map(({ id, answer }) => [id, answer]));
   return requests.map(({ id }) => {
     const answer = answers.get(id);
-    if (answer === undefined) throw new NodeFault('unreachable', 'it left a question unanswered');
+    if (answer === undefined) throw new NodeFault('unreachable', 'the batch lacks an answer');
     return answer;
   });
 }
 
-/** The one error that answers a batch of several calls: an object, or a list of that object alone. */
+/** An error for the whole batch: an object, or a list of only that object. */
 function refusalIn(body: unknown): NodeFault | null {
   if (Array.isArray(body) && body.length !== 1) return null;
   const { answer } = parseAnswer(Array.isArray(body) ? body[0] : body);
@@ -226,7 +215,7 @@ function refusalIn(body: unknown): NodeFault | null {
   return Array.isArray(body) ? null : new NodeFault('unreachable', 'it does not answer a batch');
 }
 
-/** Sends many calls to one node, in batches until it refuses one, from then on each in its own request. */
+/** Sends batches until the node refuses one, then single requests. */
 class BatchSender {
   private readonly send: (body: unknown) => Promise<unknown>;
   private takesBatches = true;
@@ -236,7 +225,6 @@ class BatchSender {
     this.send = send;
   }
 
-  /** @returns an answer for each call, in their order */
   async callMany(calls: readonly RpcCall[]): Promise<RpcAnswer[]> {
     const answers: RpcAnswer[] = [];
     for (let from = 0; from < calls.length; from += BATCH_MAX) {
@@ -247,7 +235,6 @@ class BatchSender {
     return answers;
   }
 
-  /** Like `askMany`, each call in its own request. */
   async callEach(calls: readonly RpcCall[]): Promise<RpcAnswer[]> {
     const answers: RpcAnswer[] = [];
     for (const call of calls) answers.push(parseAnswer(await this.send(this.toRequest(call))).answer);
@@ -258,14 +245,14 @@ class BatchSender {
     const requests = calls.map((call) => this.toRequest(call));
     const body = await this.sendBatch(requests);
     const refusal = body === null ? null : refusalIn(body);
-    // A rate limit is no refusal of batches.
+    // A rate limit does not refuse batches.
     if (refusal?.kind === 'busy') throw refusal;
     if (body !== null && refusal === null) return toAnswersOf(requests, body as readonly unknown[]);
     this.takesBatches = false;
     return this.callEach(calls);
   }
 
-  /** @returns null when the node refuses the request because of its size */
+  /** @returns null when the request is too large */
   private async sendBatch(requests: readonly unknown[]): Promise<unknown> {
     try {
       return await this.send(requests);
@@ -295,18 +282,18 @@ function membersOf(value: unknown, what: string): Members {
   return value as Members;
 }
 
-/** Checks a hexadecimal text of so many digits with `0x`, and returns it in lower case. */
+/** Returns lower case. @throws NodeFault */
 function hex(value: unknown, digits: number | null, what: string): string {
   const text = typeof value === 'string' ? value.toLowerCase() : '';
   if (!HEX.test(text) || (digits !== null && text.length !== digits)) throw noAnswer(`an invalid ${what}`);
   return text;
 }
 
-/** Cache of texts that recur in logs: contracts, topics, owners, blocks and transactions. */
+/** Texts that recur in logs. */
 const REPEATED_MAX = 50_000;
 const repeatedTexts = new Map<string, string>();
 
-/** Like `hex`, for texts that recur: each is checked once and in memory once. */
+/** Validated and stored once. */
 function repeatedHex(value: unknown, digits: number, what: string): string {
   const known = typeof value === 'string' ? repeatedTexts.get(value) : undefined;
   if (known?.length === digits) return known;
@@ -316,7 +303,6 @@ function repeatedHex(value: unknown, digits: number, what: string): string {
   return text;
 }
 
-/** @throws NodeFault when it is no safe integer */
 function parseQuantity(value: unknown, what: string): number {
   const text = hex(value, null, what);
   const number = text.length > 2 ? Number(text) : Number.NaN;
@@ -324,7 +310,6 @@ function parseQuantity(value: unknown, what: string): number {
   return number;
 }
 
-/** Null for an unknown block. @throws NodeFault when it is no block */
 function parseBlock(value: unknown): ChainBlock | null {
   if (value === null || value === undefined) return null;
   const block = membersOf(value, 'block');
@@ -354,7 +339,6 @@ function parseLog(value: unknown): ChainLog {
   };
 }
 
-/** @throws NodeFault when it is no list of logs */
 function parseLogs(value: unknown): ChainLog[] {
   if (!Array.isArray(value)) throw noAnswer('no list of logs');
   return value.map(parseLog);
@@ -363,10 +347,6 @@ function parseLogs(value: unknown): ChainLog[] {
 const inconsistent = (message: string) => new NodeFault('inconsistent', message);
 const unknownBlock = () => new NodeFault('behind', 'it does not know the block');
 
-/**
- * The logs of the receipts of these transactions, in their order.
- * @throws NodeFault when it is no list of receipts, or not one receipt for each of them
- */
 function parseReceipts(
   value: unknown,
   { blockHash, transactions }: { readonly blockHash: string; readonly transactions: readonly string[] },
@@ -380,9 +360,9 @@ function parseReceipts(
     if (each === null) throw unknownBlock();
     const receipt = membersOf(each, 'receipt');
     if (hex(receipt.blockHash, HASH_DIGITS, 'hash of a block') !== blockHash)
-      throw inconsistent('a receipt is of another block than was asked for');
+      throw inconsistent('a receipt belongs to another block');
     if (hex(receipt.transactionHash, HASH_DIGITS, 'hash of a transaction') !== transactions[index])
-      throw inconsistent('a receipt is of another transaction than the one at its place in the block');
+      throw inconsistent('a receipt belongs to another transaction');
     for (const log of parseLogs(receipt.logs)) {
       if (log.transactionHash !== transactions[index]) throw inconsistent('a receipt has a log of another transaction');
       logs.push(log);
@@ -391,22 +371,20 @@ function parseReceipts(
   return logs;
 }
 
-/** The hashes of a block's transactions, in their order. @throws NodeFault when it is not this block */
 function parseTransactions(value: unknown, blockHash: string): string[] {
   if (value === null || value === undefined) throw unknownBlock();
   const block = membersOf(value, 'block');
   if (hex(block.hash, HASH_DIGITS, 'hash of a block') !== blockHash)
-    throw inconsistent('it gave another block than was asked for');
+    throw inconsistent('it returned another block than requested');
   if (!Array.isArray(block.transactions)) throw noAnswer('a block without its transactions');
   return block.transactions.map((hash) => hex(hash, HASH_DIGITS, 'hash of a transaction'));
 }
 
-/** Hexadecimal of any length. @throws NodeFault */
 const parseBytes = (value: unknown): string => hex(value, null, 'answer of a contract');
 
 /**
- * Kinds of faults by the text of the message, because nodes use error codes differently. The first match counts: a
- * refusal of a range often names blocks that are "not available" too, and must still lead to a smaller range.
+ * By message, because codes differ. The first match counts: a refused range may also name blocks that are "not
+ * available".
  */
 const FAULT_PATTERNS: readonly (readonly [RegExp, NodeFaultKind])[] = [
   [/\brate|too many requests|per second|credits|capacity|throttl|daily/i, 'busy'],
@@ -417,21 +395,20 @@ const FAULT_PATTERNS: readonly (readonly [RegExp, NodeFaultKind])[] = [
   [/unknown block|not found|missing|not available|pruned|beyond|after last|greater than/i, 'behind'],
 ];
 
-/** Besu answers this to a call that halts without a reason, and any node to a fault of its own. */
+/** Besu answers this to a call that halts, other nodes to their own faults. */
 const INTERNAL = { code: -32603, message: /^internal error\.?$/i };
 
-/** Whether the contract may have failed: a description is then left out, but nothing is decided for good. */
+/** A description is then left out, but nothing is final. */
 function isMaybeContractFault(error: RpcError): boolean {
   return isContractFault(error) || (error.code === INTERNAL.code && INTERNAL.message.test(error.message));
 }
 
-/** Only the kind is kept: the message of a node may quote its URL. */
+/** The node's message may quote its URL. */
 function toFault({ code, message }: RpcError): NodeFault {
   const [, kind = 'unreachable'] = FAULT_PATTERNS.find(([pattern]) => pattern.test(message)) ?? [];
   return new NodeFault(kind, `it answered with JSON-RPC error ${Number.isFinite(code) ? code : ''} (${kind})`);
 }
 
-/** @throws NodeFault when the answer is an error */
 function resultOf(answer: RpcAnswer): unknown {
   if (!answer.ok) throw toFault(answer.error);
   return answer.result;

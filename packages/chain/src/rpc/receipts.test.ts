@@ -21,11 +21,7 @@ const logOf = (index: number) => ({
   transactionIndex: `0x${index}`,
   logIndex: `0x${index}`,
 });
-const receiptOf = (index: number) => ({
-  blockHash: BLOCK,
-  transactionHash: TRANSACTIONS[index],
-  logs: [logOf(index)],
-});
+const receiptOf = (index: number) => ({ blockHash: BLOCK, transactionHash: TRANSACTIONS[index], logs: [logOf(index)] });
 const RECEIPTS = [0, 1, 2].map(receiptOf);
 const tooLong = () => {
   throw new Error('response size exceeded');
@@ -46,20 +42,20 @@ function createNode({ receipts = () => RECEIPTS, receipt = receiptOf, batch = ()
     if (method === 'eth_getBlockByHash') return { hash: BLOCK, transactions: TRANSACTIONS };
     return method === 'eth_getBlockReceipts' ? receipts() : receipt(TRANSACTIONS.indexOf(String(params[0])));
   };
-  const answer = (question: RpcQuestion, check = () => {}) => {
-    const of = { jsonrpc: '2.0', id: question.id };
+  const answer = (request: RpcQuestion, check = () => {}) => {
+    const of = { jsonrpc: '2.0', id: request.id };
     try {
       check();
-      return { ...of, result: resultOf(question) };
+      return { ...of, result: resultOf(request) };
     } catch (fault) {
       return { ...of, error: { code: -32005, message: (fault as Error).message } };
     }
   };
-  const ask = async (_url: unknown, init?: { body?: unknown }) => {
+  const request = async (_url: unknown, init?: { body?: unknown }) => {
     const body = JSON.parse(String(init?.body)) as RpcQuestion | RpcQuestion[];
     return new Response(JSON.stringify(Array.isArray(body) ? body.map((each) => answer(each, batch)) : answer(body)));
   };
-  return createRpcNode({ name: 'test', url: 'http://127.0.0.1', fetch: ask as typeof fetch });
+  return createRpcNode({ name: 'test', url: 'http://127.0.0.1', fetch: request as typeof fetch });
 }
 const indicesOf = async (script: Script) =>
   (await createNode(script).logsByReceipts(BLOCK)).map(({ logIndex }) => logIndex);

@@ -47,8 +47,8 @@ const answerBlocks: Answer = (body, response) => {
   const one = ({ id, params }: RpcQuestion) => ({ jsonrpc: '2.0', id, result: blockAt(Number(params[0])) });
   send(response, Array.isArray(body) ? body.map(one).toReversed() : one(body));
 };
-const faultOf = async (asked: Promise<unknown>): Promise<NodeFault> => {
-  const fault = await asked.then(
+const faultOf = async (requested: Promise<unknown>): Promise<NodeFault> => {
+  const fault = await requested.then(
     () => null,
     (thrown: unknown) => thrown,
   );
@@ -157,10 +157,10 @@ describe('a node over HTTP', () => {
   });
 
   it('that does not answer in time, or is not there, is told without its address', async () => {
-    let asked = 0;
-    const silent = await openNode(() => void asked++, { timeoutMs: 100 });
+    let requested = 0;
+    const silent = await openNode(() => void requested++, { timeoutMs: 100 });
     expect(await faultOf(silent.chainId())).toMatchObject({ kind: 'late', message: 'it does not answer in time' });
-    expect(asked, 'it is not asked again').toBe(1);
+    expect(requested, 'it is not asked again').toBe(1);
     const absent = createRpcNode({ name: 'x', url: `http://127.0.0.1:1/${SECRET}` });
     expect((await faultOf(absent.chainId())).message).toMatch(/^it cannot be reached/);
     const nowhere = createRpcNode({ name: 'x', url: `http://${SECRET}.invalid/` });

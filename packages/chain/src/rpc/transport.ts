@@ -6,7 +6,7 @@ export interface TransportOptions {
   readonly url: string;
   readonly timeoutMs: number;
   readonly fetch: typeof fetch;
-  /** Most bytes of an answer, to bound memory. After a longer one, less is requested. */
+  /** Bounds memory. */
   readonly answerBytesMax?: number;
 }
 
@@ -14,24 +14,21 @@ const ANSWER_BYTES_MAX = 128 * 1024 * 1024;
 const TOO_MANY = 429;
 const TOO_LARGE = 413;
 const SECOND_MS = 1_000;
-/** Waits before retries. Many providers fail now and then, and a retry is cheaper than starting a range again. */
+/** Many providers fail now and then. */
 const ATTEMPT_WAITS_MS = [100, 400] as const;
 
-/**
- * Whether a retry in a moment may succeed. A node that says when to retry is not asked earlier. A late one is not
- * retried: the caller may ask for less, or ask another node.
- */
+/** A retry may help. A late node is not retried: the caller may request less or use another node. */
 const passes = ({ kind, retryAfterMs }: NodeFault) =>
   kind === 'unreachable' || (kind === 'busy' && retryAfterMs === null);
 
-/** The node refused the request because of its size (HTTP status 413). */
+/** HTTP status 413. */
 export class RequestTooLarge extends NodeFault {
   constructor() {
     super('too-much', 'it refused the request as too large (status 413)');
   }
 }
 
-/** The URL without user information, which `fetch` refuses, and the header that replaces it. */
+/** `fetch` refuses user information in a URL. */
 function targetOf(url: string): { url: string; headers: Record<string, string> } {
   const parsed = new URL(url);
   const { username, password } = parsed;
@@ -42,7 +39,7 @@ function targetOf(url: string): { url: string; headers: Record<string, string> }
   return { url: parsed.href, headers: { ...headers, authorization: `Basic ${Buffer.from(login).toString('base64')}` } };
 }
 
-/** Keeps only the error code: the message of `fetch` may contain the URL. */
+/** The message of `fetch` may contain the URL. */
 function toSilence(fault: unknown): NodeFault {
   const cause = fault instanceof Error ? (fault.cause as { code?: unknown } | undefined) : undefined;
   const isLate = fault instanceof Error && fault.name === 'TimeoutError';
@@ -67,17 +64,17 @@ async function readText(answer: Response, bytesMax: number): Promise<string> {
   return Buffer.concat(chunks).toString('utf8');
 }
 
-/** Creates the function that posts a body and parses the JSON answer. Makes up to three attempts. @throws NodeFault */
+/** Posts a body and parses the JSON answer, in at most three attempts. @throws NodeFault */
 export function createTransport({
   url,
   timeoutMs,
-  fetch: ask,
+  fetch: fetchImpl,
   answerBytesMax = ANSWER_BYTES_MAX,
 }: TransportOptions): (body: unknown) => Promise<unknown> {
   const target = targetOf(url);
   const send = async (body: unknown): Promise<string> => {
     const signal = AbortSignal.timeout(timeoutMs);
-    const answer = await ask(target.url, {
+    const answer = await fetchImpl(target.url, {
       method: 'POST',
       headers: target.headers,
       body: JSON.stringify(body),
@@ -85,13 +82,13 @@ export function createTransport({
       redirect: 'error',
     });
     const text = await readText(answer, answerBytesMax);
-    if (answer.status === TOO_MANY) throw new NodeFault('busy', 'it is asked too often', retryAfterOf(answer));
+    if (answer.status === TOO_MANY) throw new NodeFault('busy', 'rate limited', retryAfterOf(answer));
     if (answer.status === TOO_LARGE) throw new RequestTooLarge();
     // Some nodes send JSON-RPC errors with an HTTP error status.
     if (!answer.ok && !/^[{[]/.test(text)) throw new NodeFault('unreachable', `it answered ${answer.status}`);
     return text;
   };
-  const askOnce = async (body: unknown): Promise<unknown> => {
+  const attempt = async (body: unknown): Promise<unknown> => {
     let text: string;
     try {
       text = await send(body);
@@ -107,12 +104,12 @@ export function createTransport({
   return async (body) => {
     for (const ms of ATTEMPT_WAITS_MS)
       try {
-        return await askOnce(body);
+        return await attempt(body);
       } catch (fault) {
         if (!(fault instanceof NodeFault && passes(fault))) throw fault;
         await delay(ms);
       }
-    return askOnce(body);
+    return attempt(body);
   };
 }
 

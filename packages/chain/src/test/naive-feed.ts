@@ -16,8 +16,8 @@ export function naiveFeed(versions: readonly ActivityRow[], horizon: number, fil
 }
 
 /** The rows of a page, found by a scan of everything. */
-export function naivePage(versions: readonly ActivityRow[], question: PageQuery): ActivityRow[] {
-  const { gap, direction, limit, horizon, filters } = question;
+export function naivePage(versions: readonly ActivityRow[], query: PageQuery): ActivityRow[] {
+  const { gap, direction, limit, horizon, filters } = query;
   const feed = naiveFeed(versions, horizon, filters);
   const isBefore = (row: ActivityRow) => (gap.side === 'before' ? keyOf(row) < keyOf(gap) : keyOf(row) <= keyOf(gap));
   const cut = feed.filter(isBefore).length;

@@ -49,12 +49,7 @@ export const arbitraryActivity: fc.Arbitrary<Omit<ActivityRow, 'chain' | 'update
   indexedAt: fc.nat(MICROSECONDS_MAX),
   details: fc.json({ noUnicodeString: false }),
   blockchainMetadata: fc.option(
-    fc.record({
-      transactionHash: hex(64),
-      blockNumber: uint64,
-      transactionIndex: uint64,
-      logIndex: fc.option(uint64),
-    }),
+    fc.record({ transactionHash: hex(64), blockNumber: uint64, transactionIndex: uint64, logIndex: fc.option(uint64) }),
   ),
 });
 

@@ -100,9 +100,7 @@ describe('the body of a mint request', () => {
   it.each(['12345678901234567890', '9007199254740993', '-9007199254740992', '1e21'])(
     'refuses the whole number %s, which would change silently',
     (number) => {
-      const text = JSON.stringify({
-        assets: [asset({ metadata: { attributes: [{ trait_type: 't', value: 0 }] } })],
-      });
+      const text = JSON.stringify({ assets: [asset({ metadata: { attributes: [{ trait_type: 't', value: 0 }] } })] });
       const body = Buffer.from(text.replace('"value":0', `"value":${number}`));
       expect(fieldsOf(() => parseMintBody(body))).toEqual(['assets[0].metadata.attributes[0].value']);
     },

@@ -1,19 +1,16 @@
 import { isJsonObject } from '@playline/contracts';
 import { type BodyFaults, type JsonObject, memberOf, readItem, readText, requireKeys } from './values.ts';
 
-/** Possible values of an attribute. */
 export type AttributeValue = string | number | boolean;
 
 export const DISPLAY_TYPES = ['number', 'boost_percentage', 'boost_number', 'date'] as const;
 
-/** One trait of a token, as marketplaces show it. */
 export interface Attribute {
   readonly trait_type: string;
   readonly value: AttributeValue;
   readonly display_type?: (typeof DISPLAY_TYPES)[number];
 }
 
-/** Metadata of a token or of a stack; every member may be null. */
 export interface TokenMetadata {
   readonly name: string | null;
   readonly description: string | null;
@@ -26,20 +23,18 @@ export interface TokenMetadata {
 
 const TEXTS = ['name', 'description', 'image', 'external_url', 'animation_url', 'youtube_url'] as const;
 const KEYS = [...TEXTS, 'attributes'];
-/** Attributes of a token. The size of the body is limited as well. */
 const ATTRIBUTES_MAX = 1_000;
 
-/** Where metadata is in a body, and how strictly it is read. */
 export interface MetadataLocation {
   /** Path of its object with a dot at the end, or ''. */
   readonly at: string;
-  /** Whether every key must be present; its value may be null. */
+  /** Their values may be null. */
   readonly areKeysRequired: boolean;
 }
 
-/** Reads metadata of a token or a stack. Unknown members are ignored and not stored. */
-export function readMetadata(object: JsonObject, place: MetadataLocation, faults: BodyFaults): TokenMetadata {
-  const { at, areKeysRequired } = place;
+/** Unknown members are dropped. */
+export function readMetadata(object: JsonObject, location: MetadataLocation, faults: BodyFaults): TokenMetadata {
+  const { at, areKeysRequired } = location;
   if (areKeysRequired) requireKeys({ object, at }, KEYS, faults);
   const text = (name: string) => readText({ object, name, at }, faults);
   return {
@@ -80,21 +75,21 @@ function readAttribute(item: JsonObject, at: string, faults: BodyFaults): Attrib
   return displayType === undefined ? attribute : { ...attribute, display_type: displayType };
 }
 
-/** Whether JSON.parse has rounded the number, so that another one than was sent would be stored. */
+/** JSON.parse has rounded the number. */
 const isInexact = (value: AttributeValue): boolean =>
   typeof value === 'number' && Number.isInteger(value) && !Number.isSafeInteger(value);
 const INEXACT = 'must be a string where a whole number lies beyond 9007199254740991 (2^53 - 1) on either side of zero';
 
-/** Infinite when no double represents the number of the JSON text; it would be stored as null. */
+/** Infinity would be stored as null. */
 const isAttributeValue = (value: unknown): value is AttributeValue =>
   typeof value === 'string' || typeof value === 'boolean' || (typeof value === 'number' && Number.isFinite(value));
 
-/** Reads metadata that may be absent. Returns the JSON text to store. */
+/** Returns the JSON text to store. */
 export function readOptionalMetadata(value: unknown, at: string, faults: BodyFaults): string | null {
   if (value === undefined) return null;
   if (!isJsonObject(value)) return faults.add(at, 'must be an object or null');
   const metadata = readMetadata(value, { at: `${at}.`, areKeysRequired: false }, faults);
-  // Absent members are left out, not stored as null: they may be set later.
-  const said = Object.entries(metadata).filter(([name]) => Object.hasOwn(value, name));
-  return JSON.stringify(Object.fromEntries(said));
+  // Absent members are not stored, so that they can be set later.
+  const given = Object.entries(metadata).filter(([name]) => Object.hasOwn(value, name));
+  return JSON.stringify(Object.fromEntries(given));
 }

@@ -18,13 +18,10 @@ import {
 
 export const ASSETS_MAX = 100;
 export const ASSET_METADATA_BYTES_MAX: number = 16 * 1024;
-/** Enough for a hundred assets with the largest metadata. */
+/** A hundred assets with the largest metadata. */
 export const MINT_BODY_BYTES_MAX: number = 2 * 1024 * 1024;
 
-/**
- * Reads the assets of a mint request. Unknown members are ignored; null counts as absent.
- * @throws PublicError VALIDATION_ERROR with all faults
- */
+/** Unknown members are ignored; null counts as absent. @throws PublicError VALIDATION_ERROR with all faults */
 export function parseMintBody(body: Buffer): readonly MintAsset[] {
   const object = parseBody(body);
   const faults = new BodyFaults();
@@ -49,12 +46,10 @@ function readAsset(item: unknown, path: string, faults: BodyFaults): MintAsset |
   return { referenceId, ownerAddress, tokenId, amount, metadata };
 }
 
-/** Size of a whole body. */
 export const REFRESH_BODY_BYTES_MAX: number = 228 * 1024;
 export const TOKENS_MAX = 250;
 export const STACKS_MAX = 10;
 
-/** Metadata of one subject, in the form of the log. */
 export type SubjectMetadata = Pick<ChainMetadataRecord, 'kind' | 'subject' | 'metadata'>;
 
 const COLLECTION_TEXTS = [
@@ -67,10 +62,9 @@ const COLLECTION_TEXTS = [
   'base_uri',
 ] as const;
 
-/** Metadata of a collection; every member may be null. */
 export type CollectionMetadata = Readonly<Record<(typeof COLLECTION_TEXTS)[number], string | null>>;
 
-/** @throws PublicError VALIDATION_ERROR with everything that is wrong */
+/** @throws PublicError VALIDATION_ERROR with all faults */
 export function parseCollectionBody(body: Buffer): CollectionMetadata {
   const object = parseBody(body);
   const faults = new BodyFaults();
@@ -84,12 +78,12 @@ export function parseCollectionBody(body: Buffer): CollectionMetadata {
   return Object.fromEntries(texts) as CollectionMetadata;
 }
 
-/** @throws PublicError VALIDATION_ERROR with everything that is wrong */
+/** @throws PublicError VALIDATION_ERROR with all faults */
 export function parseTokensBody(body: Buffer): readonly SubjectMetadata[] {
   return parseSubjects(body, { list: 'nft_metadata', kind: 'token', name: 'token_id', max: TOKENS_MAX });
 }
 
-/** @throws PublicError VALIDATION_ERROR with everything that is wrong */
+/** @throws PublicError VALIDATION_ERROR with all faults */
 export function parseStacksBody(body: Buffer): readonly SubjectMetadata[] {
   return parseSubjects(body, { list: 'metadata', kind: 'stack', name: 'metadata_id', max: STACKS_MAX });
 }
@@ -97,7 +91,6 @@ export function parseStacksBody(body: Buffer): readonly SubjectMetadata[] {
 interface SubjectList {
   readonly list: string;
   readonly kind: 'token' | 'stack';
-  /** The member with the id of the subject. */
   readonly name: string;
   readonly max: number;
 }

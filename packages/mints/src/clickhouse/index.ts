@@ -25,19 +25,17 @@ import {
   toMintPage,
 } from '../store.ts';
 
-/** A page reads a few hundred rows, so a longer wait means that the server hangs. */
 const LIMITS = { executionMaxS: 10, connectionsMax: 16 };
-/** Bounds the search for a page that has other attempts than superseded ones. */
+/** Bounds the search for attempts that are not superseded. */
 const TURNS_MAX = 20;
 
-/** The reader's port, and all requests for a restore of Redis. */
 interface MintTables extends MintReader {
-  /** All attempts in their last revision, at most `piece` at a time. */
+  /** All attempts in their last revision, in pieces. */
   readAll(piece: number): AsyncGenerator<readonly MintState[]>;
   close(): Promise<void>;
 }
 
-/** Opens the reader; connects with the first call. */
+/** Connects on the first call. */
 export function openMintReader(target: ClickHouseTarget): MintTables {
   const connection = openClickHouse(target, LIMITS);
   return {
@@ -71,7 +69,7 @@ const COLUMNS = [
   'toString(activity_id) AS activityId, error, toUnixTimestamp64Milli(changed_at) AS changedAt',
 ].join(', ');
 
-/** The alias differs from the column, because ClickHouse would use the alias in conditions. */
+/** ClickHouse would use an alias `signer` in conditions. */
 type StoredState = Omit<MintState, 'signer'> & { readonly signerAddress: string };
 
 const toState = ({ signerAddress: signer, ...state }: StoredState): MintState => ({ ...state, signer });
@@ -80,12 +78,12 @@ const OF_COLLECTION = 'chain = {chain: String} AND contract = toFixedString(unhe
 const paramsOf = ({ chain, contractAddress }: MintCollection) => ({ chain, contract: contractAddress.slice(2) });
 
 function createReadPage(connection: ClickHouse): MintReader['readPage'] {
-  return async (question) => {
-    const { collection, direction, limit, gap } = question;
+  return async (query) => {
+    const { collection, direction, limit, gap } = query;
     let found: MintState[] = [];
     let from = gap;
     for (let turn = 0; turn < TURNS_MAX; turn++) {
-      const rows = await readRows(connection, { ...question, gap: from, limit: limit - found.length });
+      const rows = await readRows(connection, { ...query, gap: from, limit: limit - found.length });
       const served = await withoutSuperseded(connection, collection, rows);
       found = direction === 'next' ? [...found, ...served] : [...served, ...found];
       const far = direction === 'next' ? rows.at(-1) : rows[0];
@@ -100,9 +98,9 @@ function createReadPage(connection: ClickHouse): MintReader['readPage'] {
   };
 }
 
-/** Rows in ascending order. */
-async function readRows(connection: ClickHouse, question: MintPageQuery): Promise<MintState[]> {
-  const { collection, owner, horizon, status, gap, direction, limit } = question;
+/** Ascending. */
+async function readRows(connection: ClickHouse, query: MintPageQuery): Promise<MintState[]> {
+  const { collection, owner, horizon, status, gap, direction, limit } = query;
   const isNext = direction === 'next';
   const isInclusive = (gap.side === 'before') === isNext;
   const sign = `${isNext ? '>' : '<'}${isInclusive ? '=' : ''}`;
@@ -130,7 +128,7 @@ async function readRows(connection: ClickHouse, question: MintPageQuery): Promis
   return isNext ? states : states.toReversed();
 }
 
-/** A failed attempt may have a later one. An attempt without a state of the minter may never have been taken. */
+/** A failed attempt may have a later one; one without a minter's state may never have been taken. */
 async function withoutSuperseded(
   connection: ClickHouse,
   collection: MintCollection,
@@ -143,11 +141,11 @@ async function withoutSuperseded(
   return rows.filter((row) => (latest.get(toReferenceName(row))?.attemptId ?? row.attemptId) === row.attemptId);
 }
 
-/** Reference ids of two projects have nothing to do with each other. */
+/** Each project has its own reference ids. */
 const toReferenceName = ({ projectId, referenceId }: Pick<MintState, 'projectId' | 'referenceId'>) =>
   `${projectId} ${referenceId}`;
 
-/** The attempt that counts for each reference id, by `toReferenceName`. @param scope without a project: of all */
+/** The attempt that counts, by `toReferenceName`. @param scope without a project: of all */
 async function readAttempts(
   connection: ClickHouse,
   scope: MintCollection & Partial<MintScope>,
@@ -186,7 +184,7 @@ async function* readAll(connection: ClickHouse, piece: number): AsyncGenerator<r
   }
 }
 
-/** Opens the writer; connects with the first call. */
+/** Connects on the first call. */
 export function openMintWriter(target: ClickHouseTarget): MintWriter & { close(): Promise<void> } {
   const connection = openClickHouse(target, BLOCK_WRITER_LIMITS);
   return {
@@ -243,7 +241,7 @@ const MINT_METADATA: readonly RowColumn<MintRow>[] = [
   { ...text('metadata'), from: ({ metadata }) => metadata },
 ];
 
-/** @param subject the column with the id of the subject; null when the subject is the contract itself */
+/** @param subject column of the subject; null: the contract */
 function metadataColumns(subject: string | null): readonly RowColumn<MetadataRow>[] {
   const ofSubject =
     subject === null ? [] : [{ name: subject, type: 'String', from: (row: MetadataRow) => row.subject }];

@@ -25,12 +25,12 @@ export interface RedisMints {
   readonly claims: MintClaims;
   readonly view: MintView;
   readonly quotas: Quotas;
-  /** True when Redis answers and takes writes. A full Redis refuses new claims, and applies what the log has. */
+  /** Whether Redis answers and takes writes. A full Redis refuses claims, but applies the log. */
   ready(): Promise<boolean>;
   close(): Promise<void>;
 }
 
-/** How long final states and unconfirmed claims are kept. The tables have final states long before that. */
+/** For final states, which the tables have, and unconfirmed claims. */
 const KEPT_MS = 7 * 24 * 60 * 60 * 1000;
 const US_PER_MS = 1000;
 const MS_PER_S = 1000;
@@ -51,17 +51,11 @@ function createNames(namespace: string) {
     cleaned: (projectId: string) => `${namespace}mint:cleaned:${projectId}`,
     quota: (kind: string, projectId: string) => `${namespace}mint:quota:${kind}:${projectId}`,
     complete: `${namespace}mint:complete`,
-    places: `${namespace}mint:places`,
+    offsets: `${namespace}mint:places`,
   };
 }
 
-/**
- * Claims, view and quotas in Redis. `mint:claim:{chain:contract}:<project>:<reference id>` is the claim of a reference
- * id, `mint:state:…` its latest state, `mint:pending:<project>` and `mint:settled:<project>` which claims of a project
- * are pending and settled, `mint:settled-bytes:…` the bytes of the latter, `mint:floor:…` the time of the latest request
- * whose failed claim was deleted, `mint:failed:…` how many assets failed of late, `mint:places` how far the logs were
- * applied, `mint:complete` the run of Redis in which they were applied completely, `mint:quota:…` what a project has used.
- */
+/** Claims, view and quotas in Redis; the keys are listed in the README of infra/redis. */
 export async function openRedisMints(options: RedisAdapterOptions): Promise<RedisMints> {
   const scripts = await openScripts(options);
   const names = createNames(options.namespace ?? '');
@@ -145,7 +139,7 @@ function inGroups<T>(list: readonly T[], size: number): T[][] {
 }
 
 function createView({ run, redis }: Scripts, names: Names): MintView {
-  const apply = async (states: readonly MintState[], place: readonly (string | number)[]): Promise<boolean> => {
+  const apply = async (states: readonly MintState[], to: readonly (string | number)[]): Promise<boolean> => {
     const keys = states.flatMap((state) => [
       names.claim(state, state.referenceId),
       names.state(state, state.referenceId),
@@ -161,22 +155,21 @@ function createView({ run, redis }: Scripts, names: Names): MintView {
       JSON.stringify(state),
     ]);
     const limits = [SETTLED_LIMITS.assets, SETTLED_LIMITS.bytes, FAILED_PER_HOUR_MAX];
-    return (await run(APPLY, [names.places, ...keys], [...place, KEPT_MS, ...limits, ...args])) === 1;
+    return (await run(APPLY, [names.offsets, ...keys], [...to, KEPT_MS, ...limits, ...args])) === 1;
   };
   return {
     progress: async () => {
-      const reply = await run(PROGRESS, [names.complete, names.places], []);
-      const [present, completeIn, places] = reply as [string, string | null, string[]];
-      const pairs = inGroups(places, 2).map(([field = '', offset]) => [field, Number(offset)] as const);
+      const reply = await run(PROGRESS, [names.complete, names.offsets], []);
+      const [present, completeIn, offsets] = reply as [string, string | null, string[]];
+      const pairs = inGroups(offsets, 2).map(([field = '', offset]) => [field, Number(offset)] as const);
       return { run: present, completeIn, offsets: new Map(pairs) };
     },
-    apply: ({ states, to: place, from }) =>
-      apply(states, [`${place.topic}/${place.partition}`, from ?? '', place.offset]),
+    apply: ({ states, to, from }) => apply(states, [`${to.topic}/${to.partition}`, from ?? '', to.offset]),
     restore: async (states) => {
       await apply(states, ['', '', '']);
     },
     forgetOffsets: async () => {
-      await redis.del(names.complete, names.places);
+      await redis.del(names.complete, names.offsets);
     },
     complete: async (wanted) => {
       await run(COMPLETE, [names.complete], [wanted]);
@@ -196,15 +189,13 @@ function createQuotas({ run }: Scripts, names: Names): Quotas {
   };
 }
 
-/** A script of a hundred reference ids takes a millisecond, so a longer silence means that the server is away. */
 const LIMITS = { commandTimeoutMs: 2_000 };
 
-/** Runs scripts. `ready` is true when Redis takes writes. */
 interface Scripts extends Omit<RedisConnection, 'opened'> {
   run(script: string, keys: readonly string[], args: readonly (string | number)[]): Promise<unknown>;
 }
 
-/** Resolves even while Redis is away; then each command fails at once. */
+/** Resolves even while Redis is unavailable; commands then fail immediately. */
 async function openScripts(options: RedisAdapterOptions): Promise<Scripts> {
   const { redis, opened, close } = openRedis(options, LIMITS);
   await opened;

@@ -1,13 +1,11 @@
 import { PRESENT_RUN_LUA } from '@playline/stores/redis';
 
-/** The present run of Redis: when it changes, the last writes may have been lost. */
+/** A new run of Redis may have lost the last writes. */
 const PRESENT_RUN = `${PRESENT_RUN_LUA}
 local run = present_run()
 `;
 
-/**
- * Format of a claim: attempt, status, revision, time of the request, signer, digest, time of the claim; '-' for none.
- */
+/** A claim: attempt, status, revision, time of the request, signer, digest, time of the claim; '-' for none. */
 const LINE = `
 local function parse(line)
   if not line then return nil end
@@ -20,23 +18,19 @@ local function parse(line)
 end
 `;
 
-/** Milliseconds by the clock of Redis, which all processes share. `tostring` would round to 14 digits. */
+/** By the clock of Redis. `tostring` would round to 14 digits. */
 const NOW = `
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local function whole(number) return string.format('%.0f', number) end
 `;
 
-/**
- * Lets a script write although Redis is full. Only for scripts that store what the log has accepted already, or free
- * memory: a full Redis refuses new claims, and could otherwise never be told that assets have ended.
- */
+/** Writes although Redis is full: only for scripts that apply the log or free memory. */
 const WHEN_FULL = '#!lua flags=allow-oom\n';
 
 /**
- * The pending assets of a project: a hash with the environment of each claim, and the sums of assets and bytes, in total
- * and by environment. The names of claims contain a brace, so no sum has the name of a claim.
- * `pendingBytesOf` in claims.ts counts the same bytes.
+ * Pending assets of a project: a hash of environments by claim, and sums of assets and bytes. Names of claims have a
+ * brace, names of sums have none. Bytes as in `pendingBytesOf`.
  */
 const PENDING = `
 local function bytes_of(claim) return 4 * #claim + 1000 end
@@ -61,8 +55,8 @@ end
 `;
 
 /**
- * Deletes a claim that has failed, so that failed orders take no memory. The project keeps the time of the latest such
- * request: a request without a claim that is not later may be one of them and must not become pending again.
+ * Deletes a failed claim. The floor of the project, the latest deleted request, keeps such requests from becoming
+ * pending again.
  */
 const FORGET = `
 local function forget(floor, claim, requested, kept)
@@ -72,10 +66,7 @@ local function forget(floor, claim, requested, kept)
 end
 `;
 
-/**
- * Failed assets of a project, kept as the millisecond at which none counts any more. Each counts for an equal part of an
- * hour, so that after a burst the same number may fail each hour.
- */
+/** Failed assets of a project, as the time when none counts: each counts for an equal part of an hour. */
 const FAILED = `
 local hour = 3600000
 local function count_failed(key, changed, most)
@@ -89,10 +80,9 @@ end
 `;
 
 /**
- * KEYS: mark of completeness, pending assets of the project, mark of the last cleaning, failed assets of the project,
- * then one claim each. ARGV: '1' to only check, expiry of an unconfirmed claim in milliseconds, environment, most assets
- * and bytes of an environment, most of a project, most failed assets in an hour, then attempt, signer and digest of
- * each. A refusal because of pending assets has the present time when a cleaning is due, at most once a minute.
+ * KEYS: mark of completeness, pending assets, mark of the last cleaning, failed assets, then claims. ARGV: '1' to
+ * only check, expiry in ms, environment, limits of assets and bytes (environment, project), of failed assets; then
+ * attempt, signer, digest of each.
  */
 export const CLAIM = `${PRESENT_RUN}${LINE}${NOW}${PENDING}${FAILED}
 if redis.call('GET', KEYS[1]) ~= run then return {'incomplete'} end
@@ -101,20 +91,20 @@ local taken, unknown, claimed = {'taken'}, {'unknown'}, {'claimed'}
 local lines = {}
 local assets, bytes = 0, 0
 for i = 5, #KEYS do
-  local standing = parse(redis.call('GET', KEYS[i]))
+  local stored = parse(redis.call('GET', KEYS[i]))
   local at = 3 * (i - 5) + 9
   local attempt, signer, digest = ARGV[at], ARGV[at + 1], ARGV[at + 2]
   local requested = now
-  if standing and standing.claimed ~= '-' then
-    if standing.digest == digest then
-      attempt, signer, requested = standing.attempt, standing.signer, standing.requested
+  if stored and stored.claimed ~= '-' then
+    if stored.digest == digest then
+      attempt, signer, requested = stored.attempt, stored.signer, stored.requested
     else
-      for _, part in ipairs({i - 5, standing.attempt, standing.claimed, now - tonumber(standing.claimed)}) do
+      for _, part in ipairs({i - 5, stored.attempt, stored.claimed, now - tonumber(stored.claimed)}) do
         unknown[#unknown + 1] = part
       end
     end
-  elseif standing then
-    if standing.status == 'failed' then requested = math.max(now, standing.requested + 1)
+  elseif stored then
+    if stored.status == 'failed' then requested = math.max(now, stored.requested + 1)
     else taken[#taken + 1] = i - 5 end
   end
   if redis.call('HEXISTS', pending, KEYS[i]) == 0 then assets, bytes = assets + 1, bytes + bytes_of(KEYS[i]) end
@@ -148,17 +138,17 @@ if added_assets > 0 then change_pending(pending, environment, added_assets, adde
 return claimed`;
 
 /**
- * KEYS: pending assets of the project, then claim and state of each. ARGV: attempt, signer, time of the request,
- * environment and state of each. Replies the indexes of the claims that have another attempt.
+ * KEYS: pending assets, then claim and state of each. ARGV: attempt, signer, time, environment, state of each.
+ * Replies indexes of claims with another attempt.
  */
 export const CONFIRM = `${WHEN_FULL}${LINE}${PENDING}
 local others = {}
 for i = 1, (#KEYS - 1) / 2 do
   local claim, at = KEYS[2 * i], 5 * i - 4
   local attempt, signer, requested, environment, state = ARGV[at], ARGV[at + 1], ARGV[at + 2], ARGV[at + 3], ARGV[at + 4]
-  local standing = parse(redis.call('GET', claim))
-  if standing and standing.attempt ~= attempt then others[#others + 1] = i - 1
-  elseif not standing or standing.claimed ~= '-' then
+  local stored = parse(redis.call('GET', claim))
+  if stored and stored.attempt ~= attempt then others[#others + 1] = i - 1
+  elseif not stored or stored.claimed ~= '-' then
     redis.call('SET', claim, attempt .. ' pending 0 ' .. requested .. ' ' .. signer .. ' - -')
     redis.call('SET', KEYS[2 * i + 1], state)
     hold(KEYS[1], claim, environment)
@@ -166,53 +156,46 @@ for i = 1, (#KEYS - 1) / 2 do
 end
 return others`;
 
-/**
- * KEYS: a claim, pending assets of the project, floor of the project. ARGV: attempt and time of the claim, as they were
- * found, and for how many milliseconds the floor is kept.
- */
+/** KEYS: claim, pending assets, floor. ARGV: attempt and time of the claim, expiry of the floor in ms. */
 export const LAPSE = `${WHEN_FULL}${LINE}${NOW}${PENDING}${FORGET}
-local standing = parse(redis.call('GET', KEYS[1]))
-if standing and standing.attempt == ARGV[1] and standing.claimed == ARGV[2] then
-  forget(KEYS[3], KEYS[1], standing.requested, ARGV[3])
+local stored = parse(redis.call('GET', KEYS[1]))
+if stored and stored.attempt == ARGV[1] and stored.claimed == ARGV[2] then
+  forget(KEYS[3], KEYS[1], stored.requested, ARGV[3])
   release(KEYS[2], KEYS[1])
 end
 return 1`;
 
-/**
- * KEYS: pending assets of a project, its floor. ARGV: time up to which unconfirmed claims lapse, and for how many
- * milliseconds the floor is kept. Also releases claims that have expired.
- */
+/** KEYS: pending assets, floor. ARGV: time up to which unconfirmed claims lapse, expiry of the floor in ms. */
 export const CLEAN = `${WHEN_FULL}${LINE}${NOW}${PENDING}${FORGET}
 for _, claim in ipairs(redis.call('HKEYS', KEYS[1])) do
   if string.find(claim, '{', 1, true) then
-    local standing = parse(redis.call('GET', claim))
-    local is_over = standing and standing.claimed ~= '-' and tonumber(standing.claimed) <= tonumber(ARGV[1])
-    if is_over then forget(KEYS[2], claim, standing.requested, ARGV[2]) end
-    if is_over or not standing then release(KEYS[1], claim) end
+    local stored = parse(redis.call('GET', claim))
+    local is_over = stored and stored.claimed ~= '-' and tonumber(stored.claimed) <= tonumber(ARGV[1])
+    if is_over then forget(KEYS[2], claim, stored.requested, ARGV[2]) end
+    if is_over or not stored then release(KEYS[1], claim) end
   end
 end
 return 1`;
 
 /**
- * KEYS: mark of completeness, a state, its claim. Replies the state, and 1 when a missing state means that there is no
- * such request: the view is complete in this run, and no confirmed claim has the reference id.
+ * KEYS: mark of completeness, state, claim. Replies 1 and the state when a missing state means that there is no
+ * request.
  */
 export const READ = `${PRESENT_RUN}${LINE}
-local state, standing = redis.call('GET', KEYS[2]), parse(redis.call('GET', KEYS[3]))
-local is_known = not state and standing and standing.claimed == '-'
+local state, stored = redis.call('GET', KEYS[2]), parse(redis.call('GET', KEYS[3]))
+local is_known = not state and stored and stored.claimed == '-'
 local is_complete = redis.call('GET', KEYS[1]) == run and not is_known
 return {is_complete and 1 or 0, state}`;
 
-/** KEYS: mark of completeness, places. */
+/** KEYS: mark of completeness, offsets. */
 export const PROGRESS = `${PRESENT_RUN}
 return {run, redis.call('GET', KEYS[1]), redis.call('HGETALL', KEYS[2])}`;
 
 /**
- * KEYS: places, then of each: claim, state, and of its project the pending assets, the settled ones, the bytes of these,
- * the floor and the failed ones. ARGV: field of the place or '', its expected value, its new value, milliseconds for
- * which final states are kept, most settled assets of a project, most bytes of these, most failed assets in an hour;
- * then attempt, signer, status, revision, time of the request, environment, time of the change and state of each.
- * Replies 0, and does nothing, when the place has another value.
+ * KEYS: offsets, then claim, state, pending, settled, settled bytes, floor, failed of each. ARGV: field or '',
+ * expected and new offset, expiry of final states in ms, limits of settled assets, bytes, failed assets; then
+ * attempt, signer, status, revision, time of the request, environment, time of the change, state of each. Replies 0
+ * when the offset differs.
  */
 export const APPLY = `${WHEN_FULL}${LINE}${NOW}${PENDING}${FORGET}${FAILED}
 if ARGV[1] ~= '' then
@@ -220,15 +203,15 @@ if ARGV[1] ~= '' then
   redis.call('HSET', KEYS[1], ARGV[1], ARGV[3])
 end
 local kept, most_settled, most_bytes, most_failed = ARGV[4], tonumber(ARGV[5]), tonumber(ARGV[6]), tonumber(ARGV[7])
-local function is_truer(said, standing, floor)
-  if not standing then return said.revision > 0 or said.requested > tonumber(redis.call('GET', floor) or '0') end
-  local is_confirmed = standing.claimed == '-'
-  if said.attempt == standing.attempt then return not is_confirmed or said.revision > standing.revision end
-  if standing.status == 'succeeded' then return false end
-  local is_later = said.requested > standing.requested
-  if said.revision == 0 then return is_later and (not is_confirmed or standing.status == 'failed') end
-  if standing.revision == 0 then return is_later or said.status ~= 'failed' end
-  return is_later or said.signer == standing.signer
+local function is_truer(update, stored, floor)
+  if not stored then return update.revision > 0 or update.requested > tonumber(redis.call('GET', floor) or '0') end
+  local is_confirmed = stored.claimed == '-'
+  if update.attempt == stored.attempt then return not is_confirmed or update.revision > stored.revision end
+  if stored.status == 'succeeded' then return false end
+  local is_later = update.requested > stored.requested
+  if update.revision == 0 then return is_later and (not is_confirmed or stored.status == 'failed') end
+  if stored.revision == 0 then return is_later or update.status ~= 'failed' end
+  return is_later or update.signer == stored.signer
 end
 -- The earliest settled assets leave; their states are in the tables by now.
 local function settle(settled, settled_bytes, floor, claim)
@@ -240,12 +223,12 @@ local function settle(settled, settled_bytes, floor, claim)
     or (redis.call('ZCARD', settled) > 1 and tonumber(redis.call('GET', settled_bytes) or '0') > most_bytes) do
     local left = redis.call('ZPOPMIN', settled)[1]
     redis.call('DECRBY', settled_bytes, bytes_of(left))
-    local standing = parse(redis.call('GET', left))
+    local stored = parse(redis.call('GET', left))
     -- A later attempt may be pending.
-    if not standing or standing.status ~= 'pending' then
+    if not stored or stored.status ~= 'pending' then
       redis.call('DEL', (string.gsub(left, 'mint:claim:', 'mint:state:', 1)))
     end
-    if standing and standing.status == 'failed' then forget(floor, left, standing.requested, kept) end
+    if stored and stored.status == 'failed' then forget(floor, left, stored.requested, kept) end
   end
   redis.call('PEXPIRE', settled, kept)
   redis.call('PEXPIRE', settled_bytes, kept)
@@ -256,47 +239,46 @@ end
 for i = 1, (#KEYS - 1) / 7 do
   local at, key = 8 * i, 7 * i - 5
   local claim, state, pending, settled, settled_bytes = KEYS[key], KEYS[key + 1], KEYS[key + 2], KEYS[key + 3], KEYS[key + 4]
-  local said = {
+  local update = {
     attempt = ARGV[at], signer = ARGV[at + 1], status = ARGV[at + 2], revision = tonumber(ARGV[at + 3]),
     requested = tonumber(ARGV[at + 4])
   }
-  local standing = parse(redis.call('GET', claim))
-  if is_truer(said, standing, KEYS[key + 5]) then
-    local line = table.concat({said.attempt, said.status, ARGV[at + 3], ARGV[at + 4], said.signer, '-', '-'}, ' ')
-    if said.status == 'failed' then redis.call('SET', claim, line, 'PX', kept)
+  local stored = parse(redis.call('GET', claim))
+  if is_truer(update, stored, KEYS[key + 5]) then
+    local line = table.concat({update.attempt, update.status, ARGV[at + 3], ARGV[at + 4], update.signer, '-', '-'}, ' ')
+    if update.status == 'failed' then redis.call('SET', claim, line, 'PX', kept)
     else redis.call('SET', claim, line) end
-    if said.status == 'pending' then
+    if update.status == 'pending' then
       redis.call('SET', state, ARGV[at + 7])
       unsettle(settled, settled_bytes, claim)
       hold(pending, claim, ARGV[at + 5])
     else
       redis.call('SET', state, ARGV[at + 7], 'PX', kept)
       release(pending, claim)
-      if said.status == 'failed' then count_failed(KEYS[key + 6], tonumber(ARGV[at + 6]), most_failed) end
+      if update.status == 'failed' then count_failed(KEYS[key + 6], tonumber(ARGV[at + 6]), most_failed) end
       settle(settled, settled_bytes, KEYS[key + 5], claim)
     end
   end
 end
 return 1`;
 
-/** KEYS: mark of completeness. ARGV: the run in which the logs were applied completely. */
+/** KEYS: mark of completeness. ARGV: run. */
 export const COMPLETE = `${WHEN_FULL}${PRESENT_RUN}
 if run == ARGV[1] then redis.call('SET', KEYS[1], run) end
 return 1`;
 
 /**
- * KEYS: a bucket, kept as the microsecond at which it is full. ARGV: the charge and the size of the bucket, in
- * microseconds. Replies how long until it is full, and the missing time; nothing was taken if that is not 0. A value
- * further ahead than a whole bucket was written before the clock was set back.
+ * KEYS: bucket, as the microsecond at which it is full. ARGV: charge and size in microseconds. Replies the time until
+ * it is full and the missing time. A value beyond a whole bucket was written before the clock was set back.
  */
 export const TAKE = `
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
 local charge, size = tonumber(ARGV[1]), tonumber(ARGV[2])
-local standing = math.min(math.max(tonumber(redis.call('GET', KEYS[1]) or '0'), now), now + size)
-local full_at = math.max(now, standing + charge)
+local stored = math.min(math.max(tonumber(redis.call('GET', KEYS[1]) or '0'), now), now + size)
+local full_at = math.max(now, stored + charge)
 local lack = full_at - now - size
-if charge > 0 and lack > 0 then return {string.format('%.0f', standing - now), string.format('%.0f', lack)} end
+if charge > 0 and lack > 0 then return {string.format('%.0f', stored - now), string.format('%.0f', lack)} end
 if full_at > now then
   redis.call('SET', KEYS[1], string.format('%.0f', full_at), 'PX', math.ceil((full_at - now) / 1000))
 else redis.call('DEL', KEYS[1]) end

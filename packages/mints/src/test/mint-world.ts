@@ -86,7 +86,7 @@ function createMinters({ requests, states }: Logs) {
     return { read: 0, attempts: new Map<string, Attempt>(), latest: new Map<string, string>() };
   });
   const minted: Attempt[] = [];
-  const say = (attempt: Attempt, change: Partial<MintState>) => {
+  const append = (attempt: Attempt, change: Partial<MintState>) => {
     const state = { ...attempt.state, revision: attempt.state.revision + 1, ...change };
     states.push(state);
     return { ...attempt, state };
@@ -100,10 +100,9 @@ function createMinters({ requests, states }: Logs) {
       if (record === undefined) return;
       minter.read++;
       const state = toRequestedState(record);
-      const standing = minter.attempts.get(minter.latest.get(state.referenceId) ?? '');
-      if (minter.attempts.has(state.attemptId) || (standing !== undefined && standing.state.status !== 'failed'))
-        return;
-      const attempt = say({ state, digest: digestOf({ ...state, metadata: null }) }, {});
+      const current = minter.attempts.get(minter.latest.get(state.referenceId) ?? '');
+      if (minter.attempts.has(state.attemptId) || (current !== undefined && current.state.status !== 'failed')) return;
+      const attempt = append({ state, digest: digestOf({ ...state, metadata: null }) }, {});
       minter.attempts.set(state.attemptId, attempt);
       minter.latest.set(state.referenceId, state.attemptId);
     },
@@ -112,7 +111,7 @@ function createMinters({ requests, states }: Logs) {
       const minter = minters[signer]!;
       const attempt = minter.attempts.get(minter.latest.get(referenceId) ?? '');
       if (attempt?.state.status !== 'pending') return;
-      const ended = say(attempt, { status, stage: 'settled' });
+      const ended = append(attempt, { status, stage: 'settled' });
       minter.attempts.set(ended.state.attemptId, ended);
       if (status === 'succeeded') minted.push(ended);
     },
@@ -135,14 +134,14 @@ export function createMintWorld({ claims, view, quotas }: { claims: MintClaims; 
     for (const record of records) requests[SIGNERS.indexOf(`0x${record.signer.toString('hex')}`)]!.push(record);
   };
   const isLogApplied = async () => {
-    const { offsets: places } = await view.progress();
+    const { offsets } = await view.progress();
     // Nothing may be in flight: a claim lapses long after every producer has given up.
-    return flying.length === 0 && requests.every((list, at) => places.get(`requests/${at}`) === list.length);
+    return flying.length === 0 && requests.every((list, at) => offsets.get(`requests/${at}`) === list.length);
   };
-  const publish = (fate: PublishOutcome) => async (records: readonly MintRequestRecord[]) => {
-    if (fate === 'late') flying.push(records);
-    else if (fate === 'stored' || fate === 'unheard' || fate === 'dies after') store(records);
-    if (fate !== 'stored') throw new Error(fate);
+  const publish = (outcome: PublishOutcome) => async (records: readonly MintRequestRecord[]) => {
+    if (outcome === 'late') flying.push(records);
+    else if (outcome === 'stored' || outcome === 'unheard' || outcome === 'dies after') store(records);
+    if (outcome !== 'stored') throw new Error(outcome);
   };
   return {
     ...createMinters({ requests, states }),

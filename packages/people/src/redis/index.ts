@@ -133,7 +133,7 @@ function createConsents(redis: Redis, layout: Layout): ConsentStore & Pick<Peopl
   const putConsent = createScript(redis, 'putConsent');
   const readConsent = createScript(redis, 'readConsent');
   const markConsents = createScript(redis, 'markConsents');
-  const consentStanding = createScript(redis, 'consentStanding');
+  const consentSyncState = createScript(redis, 'consentSyncState');
 
   const put = async (change: LoggedConsent, epoch: '' | 'epoch') => {
     const { environmentId, identityKey: key } = change;
@@ -149,7 +149,7 @@ function createConsents(redis: Redis, layout: Layout): ConsentStore & Pick<Peopl
       const value = await readConsent(keys, [identityKey]);
       return Buffer.isBuffer(value) ? fromValue(value) : null;
     },
-    syncState: async () => fromSyncState(await consentStanding([layout.consentLog], [])),
+    syncState: async () => fromSyncState(await consentSyncState([layout.consentLog], [])),
     markCurrent: async (run, ends) => {
       const lasts = [...ends].filter(([, end]) => end > 0).flatMap(([partition, end]) => [partition, end - 1]);
       return (await markConsents([layout.consentLog], [run, ...lasts])) === 1;
@@ -218,7 +218,7 @@ function fromReply(reply: unknown): ApplyOutcome {
   return outcome;
 }
 
-/** @param reply of `consent-standing.lua` */
+/** @param reply of `consent-sync-state.lua` */
 function fromSyncState(reply: unknown): ConsentSyncState {
   const [present, ...flat] = (reply as [Buffer, Buffer[]]).flat().map(String);
   const run = present ?? '';
@@ -318,7 +318,7 @@ const FENCES_A_CALL_MAX = 1_000;
 const KEYS_A_CALL_MAX = 100;
 
 function createGuards(redis: Redis, layout: Layout): ErasureGuards {
-  const placeHold = createScript(redis, 'placeHold');
+  const putHold = createScript(redis, 'putHold');
   const confirmHold = createScript(redis, 'confirmHold');
   const releaseHold = createScript(redis, 'releaseHold');
   const raiseFences = createScript(redis, 'raiseFences');
@@ -333,10 +333,10 @@ function createGuards(redis: Redis, layout: Layout): ErasureGuards {
       // The list is written first: a hold that is not on it would never expire, but an entry without a hold does no
       // harm.
       if (hold.lapsesAtMs !== null) await redis.zadd(layout.lapsing, hold.lapsesAtMs, toMember(hold));
-      await placeHold(layout.holdKeysOf(hold.environmentId), [hold.erasureId, toLease(hold), '']);
+      await putHold(layout.holdKeysOf(hold.environmentId), [hold.erasureId, toLease(hold), '']);
     },
     extendHold: async (hold) =>
-      (await placeHold(layout.holdKeysOf(hold.environmentId), [hold.erasureId, toLease(hold), 'extend'])) === 1,
+      (await putHold(layout.holdKeysOf(hold.environmentId), [hold.erasureId, toLease(hold), 'extend'])) === 1,
     confirmHold: async ({ environmentId, erasureId }) =>
       (await confirmHold(layout.holdKeysOf(environmentId), [erasureId])) === 1,
     async listHolds(environmentId) {

@@ -36,7 +36,7 @@ const SCRIPTS = {
   loadUnlinkSides: { files: ['unlink-sides', 'load-unlink-sides'], flag: '' },
   loadSuspects: { files: ['load-suspects'], flag: '' },
   loadDecided: { files: ['decided', 'load-decided'], flag: '' },
-  placeHold: { files: ['holds', 'place-hold'], flag: '' },
+  putHold: { files: ['holds', 'put-hold'], flag: '' },
   confirmHold: { files: ['holds', 'confirm-hold'], flag: '' },
   heldFrom: { files: ['held-from'], flag: 'no-writes' },
   releaseHold: { files: ['holds', 'release-hold'], flag: 'allow-oom' },
@@ -50,7 +50,7 @@ const SCRIPTS = {
   putConsent: { before: PRESENT_RUN_LUA, files: ['put-consent'], flag: '' },
   readConsent: { before: PRESENT_RUN_LUA, files: ['read-consent'], flag: 'no-writes' },
   markConsents: { before: PRESENT_RUN_LUA, files: ['mark-consents'], flag: '' },
-  consentStanding: { before: PRESENT_RUN_LUA, files: ['consent-standing'], flag: 'no-writes' },
+  consentSyncState: { before: PRESENT_RUN_LUA, files: ['consent-sync-state'], flag: 'no-writes' },
 } as const satisfies Readonly<Record<string, ScriptParts>>;
 export type ScriptName = keyof typeof SCRIPTS;
 

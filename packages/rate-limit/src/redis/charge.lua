@@ -1,4 +1,4 @@
--- KEYS: one bucket each. ARGV: what to charge it, in microseconds; 0 only asks.
+-- KEYS: one bucket each. ARGV: what to charge it, in microseconds; 0 only reads.
 --
 -- A bucket is stored as the microsecond at which it is full. All processes share one clock: that of Redis. A full
 -- bucket has no key, so callers that have gone leave nothing behind.

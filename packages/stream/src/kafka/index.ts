@@ -1,3 +1,4 @@
+/** The adapter of the stream for Kafka brokers. */
 import { BlockPartition } from '../partitions/block-partition.ts';
 import type { WhenExpired } from '../partitions/guarded-partition.ts';
 import type { IntentPolicy } from '../partitions/intent.ts';
@@ -26,25 +27,20 @@ export interface BlockConsumerOptions extends GroupOptions {
   limits: BlockLimits;
   /** Publishes records that cannot be processed to `<topic>.dead`. */
   deadLetters: Producer;
-  /**
-   * Default `passOver`: one row more or less does not affect the others, and the expired records are lost either way.
-   */
+  /** Default `skip`: rows are independent, and expired records are lost either way. */
   whenExpired?: WhenExpired;
-  /** Default: every block has an intent. Tests pass a policy without intents, to see that rows are then doubled. */
+  /** Default: every block has an intent. Tests pass a policy without intents, to show that rows are then doubled. */
   intents?: IntentPolicy;
 }
 
-/**
- * Consumes topics in blocks. Each block is written exactly once into a store that drops a token it has seen. Resolves
- * at once, even while no broker answers: `ready` tells.
- */
+/** Consumes topics in blocks, each written exactly once. Resolves while no broker answers; see `ready`. */
 export async function openBlockConsumer(options: BlockConsumerOptions): Promise<Consumer> {
   const metrics = createStreamMetrics(options.metrics);
   const { sink, limits, deadLetters, sessionTimeoutMs, logger, intents } = options;
   const shared = { sink, limits, deadLetters, sessionTimeoutMs, logger, metrics, ...(intents && { intents }) };
   const consumer = await createConsumer({
     ...options,
-    whenExpired: options.whenExpired ?? 'passOver',
+    whenExpired: options.whenExpired ?? 'skip',
     streamMetrics: metrics,
     openWorker: (log, { retentionMsOf }) => new BlockPartition({ ...shared, log, retentionMsOf }),
   });
@@ -54,14 +50,11 @@ export async function openBlockConsumer(options: BlockConsumerOptions): Promise<
 
 export type RecordConsumerOptions = GroupOptions &
   BatchHandler & {
-    /** Default `stop`: when records are processed in order, each may depend on any earlier one. */
+    /** Default `stop`: a record may depend on any earlier one. */
     whenExpired?: WhenExpired;
   };
 
-/**
- * Consumes topics record by record, in order, one batch at a time for each partition. A batch is committed when all of
- * it is done. Resolves at once, even while no broker answers: `ready` tells.
- */
+/** Consumes topics in order, one batch at a time for each partition. Resolves while no broker answers; see `ready`. */
 export async function openRecordConsumer(options: RecordConsumerOptions): Promise<Consumer> {
   const metrics = createStreamMetrics(options.metrics);
   const { logger } = options;

@@ -1,41 +1,42 @@
 import { until } from '@playline/testkit';
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { type BlockName, type BlockSink, type Producer, RetryableFault, type StreamRecord } from '../ports.ts';
+import { afterEach, beforeEach, expect, it, vi } from 'vitest';
+import { type BlockName, type Producer, RetryableFault, type StreamRecord } from '../ports.ts';
+import { fakeLog, NO_WAITS, openLines, toRecords } from '../test/fake-log.ts';
+import { createMemoryLog } from '../test/memory/index.ts';
 import { createTokenSink, TokenStore } from '../test/token-store.ts';
-import type { BlockPartitionOptions } from './block-partition.ts';
-import { BlockPartition } from './block-partition.ts';
+import { BlockPartition, type BlockPartitionOptions } from './block-partition.ts';
 import { NO_NOTE, parseMetadata, toMetadata } from './intent.ts';
-import { Fenced, type LogPartition } from './log-partition.ts';
+import { Fenced } from './log-partition.ts';
 import { createStreamMetrics } from './stream-metrics.ts';
 
-const TOPIC = 'topic';
 const LONG_MS = 3_600_000;
+const numbered = (from: number, to: number): StreamRecord[] =>
+  toRecords(
+    Array.from({ length: to - from }, (_, i) => `row ${from + i}`),
+    from,
+  );
 
-function records(from: number, to: number): StreamRecord[] {
-  return Array.from({ length: to - from }, (_, i) => ({
-    topic: TOPIC,
-    partition: 0,
-    offset: from + i,
-    timestampMs: 1_000 + from + i,
-    key: null,
-    value: Buffer.from(`row ${from + i}`),
-    headers: {},
-  }));
+const opened: BlockPartition[] = [];
+beforeEach(() => void vi.useFakeTimers({ toFake: ['Date'] }));
+afterEach(() => {
+  vi.useRealTimers();
+  vi.restoreAllMocks();
+  for (const worker of opened.splice(0)) worker.end();
+});
+
+interface OpenOptions
+  extends Pick<BlockPartitionOptions, 'waits'>,
+    Partial<Pick<BlockPartitionOptions, 'retentionMsOf'>> {
+  committed?: number;
+  metadata?: string;
+  rowsMax?: number;
+  ageMaxMs?: number;
+  deadLetters?: Producer;
+  commit?: (offset: number) => void;
 }
 
-const unexpected = () => expect.fail('no record is a dead letter here');
-const never = { bytesHeld: 0, send: unexpected, sendForOffset: unexpected };
-const unused: Producer = { ...never, ready: async () => true, close: async () => {} };
-
-/** A partition that records its steps in `steps`. */
-function openPartition(options: {
-  committed?: number;
-  metadata?: string | null;
-  ageMaxMs?: number;
-  sink?: (store: TokenStore) => BlockSink;
-  commit?: (offset: number) => Promise<void> | void;
-  waits?: BlockPartitionOptions['waits'];
-}) {
+/** A partition that records its steps and log lines. */
+function open({ committed = 0, metadata, rowsMax = 10, ageMaxMs = LONG_MS, commit, ...rest }: OpenOptions = {}) {
   const steps: string[] = [];
   const names: BlockName[] = [];
   const store = new TokenStore();
@@ -44,238 +45,249 @@ function openPartition(options: {
     names.push(name);
     steps.push(`write ${name.start}-${name.end}`);
   };
-  const log: LogPartition = {
-    topic: TOPIC,
-    partition: 0,
-    committed: options.committed ?? 0,
-    metadata: options.metadata ?? null,
-    commit: async (offset, metadata) => {
-      await options.commit?.(offset);
-      const { intent } = parseMetadata(metadata, offset);
+  const log = fakeLog({
+    committed,
+    metadata: metadata ?? null,
+    commit: async (offset, text) => {
+      commit?.(offset);
+      const { intent } = parseMetadata(text, offset);
       steps.push(`commit ${offset}${intent === null ? '' : ` naming ${intent.end}`}`);
     },
-    start: 0,
-    batchAt: async () => null,
-    firstOffset: async () => 0,
     seek: (offset) => void steps.push(`seek ${offset}`),
     pause: () => void steps.push('pause'),
     resume: () => void steps.push('resume'),
-  };
+  });
+  const { logger, lines } = openLines();
   const worker = new BlockPartition({
     log,
-    sink: options.sink?.(store) ?? createTokenSink(store),
-    limits: { rowsMax: 10, bytesMax: 1_000_000, ageMaxMs: options.ageMaxMs ?? LONG_MS },
-    deadLetters: unused,
+    sink: createTokenSink(store),
+    limits: { rowsMax, bytesMax: 1_000_000, ageMaxMs },
+    deadLetters: createMemoryLog().openProducer(),
     sessionTimeoutMs: 10_000,
-    logger: undefined,
+    logger,
     metrics: createStreamMetrics(undefined),
-    ...(options.waits && { waits: options.waits }),
+    ...rest,
   });
-  return { worker, steps, names, store };
+  opened.push(worker);
+  return { worker, steps, names, store, lines };
 }
 
 const done = (worker: BlockPartition, offset: number) => until(`offset ${offset}`, () => worker.done === offset);
 const bare = { mark: null, firstTimestampMs: null, basis: null };
-const named = (end: number, transformVersion = 1, namedAtMs = Date.now()) =>
-  toMetadata({ ...NO_NOTE, intent: { ...bare, end, namedAtMs, transformVersion } });
+const named = (end: number, transformVersion = 1) =>
+  toMetadata({ ...NO_NOTE, intent: { ...bare, end, namedAtMs: Date.now(), transformVersion } });
 
-describe('a block partition', () => {
-  const opened: BlockPartition[] = [];
-  const open = (options: Parameters<typeof openPartition>[0] = {}) => {
-    const partition = openPartition(options);
-    opened.push(partition.worker);
-    return partition;
+/** Holds the first write until the gate is opened. */
+function holdWrite(store: TokenStore) {
+  const gate = Promise.withResolvers<void>();
+  const state = { writing: false, open: () => gate.resolve() };
+  store.onWrite = async (_name, moment) => {
+    state.writing = true;
+    if (moment === 'before') await gate.promise;
   };
-  beforeEach(() => void vi.useFakeTimers({ toFake: ['Date'] }));
-  afterEach(() => {
-    vi.useRealTimers();
-    vi.restoreAllMocks();
-    for (const worker of opened.splice(0)) worker.end();
-  });
+  return state;
+}
 
-  it('names a block before it writes it, and names the next in the commit that completes it', async () => {
-    const { worker, steps } = open();
-    worker.accept(records(0, 20), 20);
-    await done(worker, 20);
-    const order = [
-      'commit 0 naming 10',
-      'pause',
-      'write 0-10',
-      'commit 10 naming 20',
-      'resume',
-      'write 10-20',
-      'commit 20',
-    ];
-    expect(steps.filter((step) => step !== 'pause' && step !== 'resume')).toEqual(
-      order.filter((step) => step !== 'pause' && step !== 'resume'),
-    );
-    expect(steps).toContain('pause');
-    expect(steps.indexOf('resume')).toBeGreaterThan(steps.indexOf('pause'));
-  });
+it('a block partition names a block before it writes it, and names the next block in the commit that completes it', async () => {
+  const { worker, steps } = open();
+  worker.accept(numbered(0, 20), 20);
+  await done(worker, 20);
+  const isFetching = (step: string) => step === 'pause' || step === 'resume';
+  expect(steps.filter((step) => !isFetching(step))).toEqual([
+    'commit 0 naming 10',
+    'write 0-10',
+    'commit 10 naming 20',
+    'write 10-20',
+    'commit 20',
+  ]);
+  expect(steps.filter(isFetching)).toEqual(['pause', 'resume']);
+});
 
-  it('takes a block that was named before exactly as it was named, whatever its limits say', async () => {
-    const { worker, steps, names, store } = open({ committed: 5, metadata: named(40) });
-    worker.accept(records(5, 25), 25);
-    worker.accept(records(25, 50), 50);
-    await done(worker, 50);
-    expect(steps.find((step) => step !== 'pause')).toBe('write 5-40');
-    expect(names[0]).toMatchObject({ start: 5, end: 40, triedBefore: true });
-    expect(names[1]).toMatchObject({ start: 40, end: 50, triedBefore: false });
-    expect(store.rows.map(({ offset }) => offset).sort((a, b) => a - b)).toEqual(
-      records(5, 50).map(({ offset }) => offset),
-    );
-  });
+it('a block partition builds a named block with the named offsets, whatever the limits are', async () => {
+  const { worker, steps, names, store } = open({ committed: 5, metadata: named(40) });
+  worker.accept(numbered(5, 25), 25);
+  worker.accept(numbered(25, 50), 50);
+  await done(worker, 50);
+  expect(steps.find((step) => step !== 'pause')).toBe('write 5-40');
+  expect(names[0]).toMatchObject({ start: 5, end: 40, triedBefore: true });
+  expect(names[1]).toMatchObject({ start: 40, end: 50, triedBefore: false });
+  const offsets = store.rows.map(({ offset }) => offset).sort((a, b) => a - b);
+  expect(offsets).toEqual(numbered(5, 50).map(({ offset }) => offset));
+});
 
-  it('builds a named block across a gap of the log, and ends it where its name says', async () => {
-    const { worker, steps } = open({ metadata: named(12) });
-    worker.accept([...records(0, 5), ...records(20, 28)], 28);
-    await done(worker, 12);
-    expect([steps[0], worker.next]).toEqual(['write 0-12', 28]);
-  });
+it('a block partition ends a named block in a gap of the log at its named end', async () => {
+  const { worker, steps } = open({ metadata: named(12) });
+  worker.accept([...numbered(0, 5), ...numbered(20, 28)], 28);
+  await done(worker, 12);
+  expect([steps[0], worker.next]).toEqual(['write 0-12', 28]);
+});
 
-  it('names the time of its first record, the same when another owner builds the block again', async () => {
-    const first = open();
-    first.worker.accept(records(0, 10), 10);
-    const again = open({ metadata: named(10) });
-    again.worker.accept(records(0, 10), 10);
-    await until('both have written', () => first.names.length > 0 && again.names.length > 0);
-    expect([first.names[0]?.firstTimestampMs, again.names[0]?.firstTimestampMs]).toEqual([1_000, 1_000]);
-  });
+it('a block has the time of its first record in its name, also when another owner builds it again', async () => {
+  const [first, again] = [open(), open({ metadata: named(10) })];
+  for (const { worker } of [first, again]) worker.accept(numbered(0, 10), 10);
+  await until('both have written', () => first.names.length > 0 && again.names.length > 0);
+  expect([first.names[0]?.firstTimestampMs, again.names[0]?.firstTimestampMs]).toEqual([1_000, 1_000]);
+});
 
-  it('stops before a named block whose transform it does not know, and before metadata it cannot read', async () => {
-    for (const metadata of [named(4, 7), '{"v":2}', 'someone else wrote this']) {
-      const { worker, steps } = open({ metadata });
-      expect(worker.healthy).toBe(false);
-      worker.accept(records(0, 20), 20);
-      expect(worker.done).toBe(0);
-      expect(steps).toEqual(['pause']);
-    }
-  });
+it.each([
+  ['an unknown transform', named(4, 7)],
+  ['a later format', '{"v":2}'],
+  ['another text', 'not JSON'],
+])('a block partition pauses at a commit with %s', (_, metadata) => {
+  const { worker, steps } = open({ metadata });
+  expect(worker.healthy).toBe(false);
+  worker.accept(numbered(0, 20), 20);
+  expect(worker.done).toBe(0);
+  expect(steps).toEqual(['pause']);
+});
 
-  it('never writes a block whose name was refused', async () => {
-    const fence = () => {
-      throw new Fenced('ILLEGAL_GENERATION');
-    };
-    const { worker, steps, store } = open({ commit: fence });
-    worker.accept(records(0, 10), 10);
-    await worker.drain(1_000);
-    worker.accept(records(10, 30), 30);
-    expect(steps).toEqual([]);
-    expect(store.rows).toEqual([]);
-    expect(worker.healthy).toBe(true);
-  });
+it('a block partition never writes a block whose name was refused', async () => {
+  const fence = () => {
+    throw new Fenced('ILLEGAL_GENERATION');
+  };
+  const { worker, steps, store } = open({ commit: fence });
+  worker.accept(numbered(0, 10), 10);
+  await worker.drain(1_000);
+  worker.accept(numbered(10, 30), 30);
+  expect(steps).toEqual([]);
+  expect(store.rows).toEqual([]);
+  expect(worker.healthy).toBe(true);
+});
 
-  it('asks again before it writes when its last answer is older than half a session', async () => {
-    const frozen = open();
-    let slept = false;
-    const original = frozen.store.onWrite;
-    frozen.store.onWrite = async (name, moment) => {
-      await original(name, moment);
-      if (slept) return;
-      slept = true;
-      // Only the monotonic clock advances, as when the wall clock is set back.
-      const now = performance.now.bind(performance);
-      vi.spyOn(performance, 'now').mockImplementation(() => now() + 6_000);
-      throw new RetryableFault('timed out');
-    };
-    frozen.worker.accept(records(0, 10), 10);
-    await done(frozen.worker, 10);
-    const last = frozen.steps.lastIndexOf('write 0-10');
-    expect(frozen.steps[last - 1]).toBe('commit 0 naming 10');
-  });
+it('a block partition commits the intent again before it writes when the last commit is older than half a session', async () => {
+  const { worker, store, steps } = open();
+  const original = store.onWrite;
+  let isFrozen = false;
+  store.onWrite = async (name, moment) => {
+    await original(name, moment);
+    if (isFrozen) return;
+    isFrozen = true;
+    // Only the monotonic clock advances, as when the wall clock is set back.
+    const now = performance.now.bind(performance);
+    vi.spyOn(performance, 'now').mockImplementation(() => now() + 6_000);
+    throw new RetryableFault('timed out');
+  };
+  worker.accept(numbered(0, 10), 10);
+  await done(worker, 10);
+  expect(steps[steps.lastIndexOf('write 0-10') - 1]).toBe('commit 0 naming 10');
+});
 
-  it('finishes the block that is named when it drains, and leaves the others to the next owner', async () => {
-    const { worker, steps, store } = open();
-    let drained: Promise<void> | null = null;
-    store.onWrite = async (_name, moment) => {
-      if (moment === 'before') drained ??= worker.drain(5_000);
-      await new Promise((resolve) => setImmediate(resolve));
-    };
-    worker.accept(records(0, 25), 25);
-    await until('draining', () => drained !== null);
-    await drained;
-    expect(steps.filter((step) => step.startsWith('commit'))).toEqual(['commit 0 naming 10', 'commit 10']);
-    expect(store.rows).toHaveLength(10);
-  });
+it('a drained block partition finishes its named block and leaves the others to the next owner', async () => {
+  const { worker, steps, store } = open();
+  let drained: Promise<void> | null = null;
+  store.onWrite = async (_name, moment) => {
+    if (moment === 'before') drained ??= worker.drain(5_000);
+    await new Promise((resolve) => setImmediate(resolve));
+  };
+  worker.accept(numbered(0, 25), 25);
+  await until('draining', () => drained !== null);
+  await drained;
+  expect(steps.filter((step) => step.startsWith('commit'))).toEqual(['commit 0 naming 10', 'commit 10']);
+  expect(store.rows).toHaveLength(10);
+});
 
-  it('commits nothing after it has ended, and gives buffers back only when the write has ended', async () => {
-    const { worker, steps, store } = open();
-    const gate = Promise.withResolvers<void>();
-    let writing = false;
-    store.onWrite = async (_name, moment) => {
-      writing = true;
-      if (moment === 'before') await gate.promise;
-    };
-    worker.accept(records(0, 10), 10);
-    await until('the write', () => writing);
-    worker.end();
-    gate.resolve();
-    await worker.drain(1_000);
-    expect(steps).toEqual(['commit 0 naming 10']);
-    expect(store.misuse).toEqual([]);
-  });
+it('a drained block partition leaves a block that is not cut to the next owner', async () => {
+  const { worker, steps } = open();
+  worker.accept(numbered(0, 3), 3);
+  await worker.drain(1_000);
+  expect(steps).toEqual([]);
+  expect(worker.done).toBe(0);
+});
 
-  it('stops on a fault that waiting does not end, and takes nothing more', async () => {
-    const { worker, steps, store } = open();
-    store.onWrite = () => {
-      throw new Error('no such column');
-    };
-    worker.accept(records(0, 10), 10);
-    await until('the stop', () => !worker.healthy);
-    worker.accept(records(10, 30), 30);
-    expect(steps).toEqual(['commit 0 naming 10', 'pause']);
-    expect(worker.done).toBe(0);
-  });
+it('a block partition commits nothing after its end, and releases buffers only when their write has ended', async () => {
+  const { worker, steps, store } = open();
+  const write = holdWrite(store);
+  worker.accept(numbered(0, 10), 10);
+  await until('the write', () => write.writing);
+  worker.end();
+  write.open();
+  await worker.drain(1_000);
+  expect(steps).toEqual(['commit 0 naming 10']);
+  expect(store.misuse).toEqual([]);
+});
 
-  it('tries again by itself, takes nothing meanwhile, and then reads on from where it stood', async () => {
-    const none = { minMs: 0, maxMs: 0 };
-    const { worker, steps, store } = open({ waits: { attempt: none, pause: none } });
-    const unhealthy: boolean[] = [];
-    store.onInsert = () => {
-      unhealthy.push(worker.healthy);
-      if (unhealthy.length === 3) worker.accept(records(10, 30), 30);
-      return unhealthy.length <= 3 ? 'broken' : 'stored';
-    };
-    worker.accept(records(0, 10), 10);
-    await done(worker, 10);
-    expect(unhealthy).toEqual([true, false, false, false]);
-    expect(worker.healthy).toBe(true);
-    expect(steps.slice(-3)).toEqual(['commit 10', 'seek 10', 'resume']);
-    expect(store.rows).toHaveLength(10);
-  });
+it('a block partition pauses at a permanent fault, retries by itself, and continues where it paused', async () => {
+  const { worker, steps, store } = open({ waits: NO_WAITS });
+  const healthy: boolean[] = [];
+  store.onInsert = () => {
+    healthy.push(worker.healthy);
+    if (healthy.length === 3) worker.accept(numbered(10, 30), 30);
+    return healthy.length <= 3 ? 'broken' : 'stored';
+  };
+  worker.accept(numbered(0, 10), 10);
+  await done(worker, 10);
+  expect(healthy).toEqual([true, false, false, false]);
+  expect(worker.healthy).toBe(true);
+  expect(steps.slice(-3)).toEqual(['commit 10', 'seek 10', 'resume']);
+  expect(store.rows).toHaveLength(10);
+});
 
-  it('ends at once when it is taken away while it stands', async () => {
-    const { worker, steps, store } = open();
-    store.onInsert = () => 'broken';
-    worker.accept(records(0, 10), 10);
-    await until('the stop', () => !worker.healthy);
-    const startMs = performance.now();
-    await worker.drain(60_000);
-    expect(performance.now() - startMs).toBeLessThan(5_000);
-    expect(steps.at(-1)).toBe('pause');
-    await until('the buffers are given back', () => store.released === 1);
-    expect(store.misuse).toEqual([]);
-  });
+it('a paused block partition drains immediately and releases its buffers once', async () => {
+  const { worker, steps, store } = open();
+  store.onInsert = () => 'broken';
+  worker.accept(numbered(0, 10), 10);
+  await until('the pause', () => !worker.healthy);
+  const startMs = performance.now();
+  await worker.drain(60_000);
+  expect(performance.now() - startMs).toBeLessThan(5_000);
+  expect(steps.at(-1)).toBe('pause');
+  await until('the buffers are released', () => store.released === 1);
+  expect(store.misuse).toEqual([]);
+});
 
-  it('cuts a block that is old enough although it is not full', async () => {
-    const { worker, steps } = open({ ageMaxMs: 1 });
-    worker.accept(records(0, 3), 3);
-    await done(worker, 3);
-    expect(steps).toEqual(['commit 0 naming 3', 'write 0-3', 'commit 3']);
-  });
+it('a block partition cuts an old block that is not full, and commits past offsets without a record', async () => {
+  const { worker, steps } = open({ ageMaxMs: 1 });
+  worker.accept(numbered(0, 3), 9);
+  await done(worker, 9);
+  expect(steps).toEqual(['commit 0 naming 9', 'write 0-9', 'commit 9']);
+});
 
-  it('leaves records of a block that is not cut yet to the next owner', async () => {
-    const { worker, steps } = open();
-    worker.accept(records(0, 3), 3);
-    await worker.drain(1_000);
-    expect(steps).toEqual([]);
-    expect(worker.done).toBe(0);
-  });
+it('a block partition logs one line for all dead letters of a block, without any content of the records', async () => {
+  const { worker, lines } = open({ rowsMax: 4 });
+  worker.accept(toRecords(['row', 'poison of a person', 'refuse this', 'row'], 7), 11);
+  await done(worker, 11);
+  expect(lines).toHaveLength(1);
+  expect(lines[0]).toMatchObject({ level: 'warn', topic: 'topic', partition: 0, offset: 8, count: 2 });
+  expect(lines[0]).toMatchObject({ reason: 'TypeError', msg: 'records sent to dead letters' });
+  expect(JSON.stringify(lines)).not.toContain('person');
+});
 
-  it('commits past offsets without a record', async () => {
-    const { worker, steps } = open({ ageMaxMs: 1 });
-    worker.accept(records(0, 1), 9);
-    await done(worker, 9);
-    expect(steps.at(-1)).toBe('commit 9');
-  });
+it('a block partition logs a write of more than five seconds once, and reports when it began', async () => {
+  vi.useFakeTimers({ toFake: ['performance', 'setTimeout', 'clearTimeout'] });
+  const { worker, lines, store } = open({ rowsMax: 2 });
+  const write = holdWrite(store);
+  const startedMs = performance.now();
+  expect(worker.writingSinceMs).toBeNull();
+  worker.accept(numbered(0, 2), 2);
+  await until('the write', () => write.writing);
+  vi.advanceTimersByTime(4_999);
+  expect(lines).toEqual([]);
+  vi.advanceTimersByTime(20_000);
+  expect(lines).toHaveLength(1);
+  expect(lines[0]).toMatchObject({ level: 'warn', topic: 'topic', partition: 0, start: 0, rows: 2 });
+  expect(worker.writingSinceMs).toBe(startedMs);
+  write.open();
+  await done(worker, 2);
+  expect(worker.writingSinceMs).toBeNull();
+  worker.accept(numbered(2, 4), 4);
+  await done(worker, 4);
+  vi.advanceTimersByTime(20_000);
+  expect(lines).toHaveLength(1);
+});
+
+it.each([
+  [null, 'warn', 'block write failed, retrying'],
+  [60, 'warn', 'block write failed, retrying'],
+  [10, 'error', 'retention deletes unwritten records soon'],
+] as const)('failed writes with %s hours of retention are one line of level %s', async (hours, level, msg) => {
+  vi.useFakeTimers({ toFake: ['performance'] });
+  const retentionMsOf = () => (hours === null ? null : hours * 3_600_000);
+  const { worker, lines, store } = open({ rowsMax: 2, waits: NO_WAITS, retentionMsOf });
+  let refusals = 0;
+  store.onInsert = () => (refusals++ < 20 ? 'refused' : 'stored');
+  const records = numbered(0, 2).map((record) => ({ ...record, timestampMs: Date.now() }));
+  worker.accept(records, 2);
+  await done(worker, 2);
+  expect(lines).toHaveLength(1);
+  expect(lines[0]).toMatchObject({ level, msg, partition: 0, start: 0, attempts: 1, hoursLeft: hours, reason: 'busy' });
 });

@@ -9,24 +9,24 @@ export interface Block {
   /** Exclusive; set when the block is cut. */
   end: number;
   readonly builder: BlockBuilder;
-  /** Time of its first record when it was named; null while it has no record and no name. */
+  /** Time of its first record, or from its intent; null while it has neither. */
   firstTimestampMs: number | null;
   readonly transformVersion: number;
-  /** The end that an earlier owner gave the block. It must be cut there and nowhere else. */
+  /** The end from an earlier owner's intent. The block must be cut there. */
   readonly recoverTo: number | null;
-  /** What its rows depended on, besides the records, when an earlier owner named it. */
+  /** What its rows depended on besides the records, from an earlier owner's intent. */
   readonly basis: string | null;
-  /** What it adds to commits; null while it is not settled, and when its builder adds nothing. */
+  /** What it adds to commits; null before it is settled, and when its builder adds nothing. */
   trace: BlockTrace | null;
   /** The batch before its end; known when the block is cut. */
   mark: LogMark | null;
-  /** Epoch milliseconds when it was named, by us or an earlier owner; null while its intent is not committed. */
+  /** Epoch milliseconds of its first intent; null while no intent is committed. */
   namedAtMs: number | null;
-  /** True when we or an earlier owner may have sent rows of it to the store already. */
+  /** True when some rows may have been sent to the store. */
   attempted: boolean;
   /** When the coordinator last accepted a commit for it (`performance.now`). */
   confirmedAt: number;
-  /** Each with its reason in the form that may be counted and logged. */
+  /** With a label for metrics and the log, which quotes nothing of the record. */
   readonly deadLetters: (DeadLetter & { readonly label: string })[];
   deadLetterBytes: number;
   /** How many of its records had each outcome, for the counters. */
@@ -38,7 +38,7 @@ export function createBlock(options: {
   builder: BlockBuilder;
   transformVersion: number;
   intent: Intent | null;
-  /** Offsets before this may have rows that were stored before a decision about a log that was replaced. */
+  /** Earlier offsets may have rows that were stored before a decision about a replaced log. */
   triedTo: number | null;
 }): Block {
   const { start, builder, transformVersion, intent, triedTo } = options;
@@ -48,11 +48,11 @@ export function createBlock(options: {
     builder,
     firstTimestampMs: intent?.firstTimestampMs ?? null,
     transformVersion,
-    recoverTo: intent === null ? null : intent.end,
+    recoverTo: intent?.end ?? null,
     basis: intent?.basis ?? null,
     trace: null,
     mark: null,
-    namedAtMs: intent === null ? null : intent.namedAtMs,
+    namedAtMs: intent?.namedAtMs ?? null,
     attempted: intent !== null || (triedTo !== null && start < triedTo),
     confirmedAt: intent === null ? 0 : performance.now(),
     deadLetters: [],
@@ -64,29 +64,29 @@ export function createBlock(options: {
 /** The intent of a block that is cut. */
 export const toIntent = (block: Block, namedAtMs: number): Intent => {
   const { end, transformVersion, mark, firstTimestampMs, trace } = block;
-  // A block that was named before keeps its basis. Otherwise a third attempt would build other rows.
+  // A named block keeps its basis, so that a third attempt builds the same rows.
   return { end, namedAtMs, transformVersion, mark, firstTimestampMs, basis: block.basis ?? trace?.basis ?? null };
 };
 
-/** Brokers keep 4,096 bytes beside an offset, and a commit may contain two of these. */
+/** Brokers keep 4,096 bytes of metadata, and a commit may contain two of these. */
 const TRACE_CHARACTERS_MAX = 1_000;
 
-/** Lets the builder settle, once. @throws what the builder throws, and Error when its texts are too long for a commit */
+/** Settles the block once. @throws what the builder throws, and Error when its texts are too long for a commit */
 export async function settleBlock(block: Block, carried: BlockOrigin['carried']): Promise<void> {
   if (block.trace !== null || block.builder.settle === undefined) return;
   const trace = await block.builder.settle({ carried, basis: block.basis });
   if (Math.max(trace.basis.length, trace.carries.length) > TRACE_CHARACTERS_MAX)
-    throw new Error(`a block leaves more than ${TRACE_CHARACTERS_MAX} characters in its commit`);
+    throw new Error(`A block adds more than ${TRACE_CHARACTERS_MAX} characters to its commit. Shorten its trace.`);
   block.trace = trace;
 }
 
-/** The coordinator has just accepted a block's intent, for the first time or again. */
+/** The coordinator has accepted the block's intent, for the first time or again. */
 export function markNamed(block: Block, namedAtMs: number): void {
   block.namedAtMs = namedAtMs;
   block.confirmedAt = performance.now();
 }
 
-/** The block's name for the store. From then on the block counts as tried. */
+/** The block's name for the store. Marks the block as attempted. */
 export function startAttempt(
   block: Block,
   { topic, partition }: { topic: string; partition: number },
@@ -98,20 +98,19 @@ export function startAttempt(
   return logDecidedAtMs === null ? name : { ...name, logDecidedAtMs };
 }
 
-/** Gives one record to the builder. Whatever the builder throws makes the record a dead letter. */
+/** Adds one record to the builder. A throw of the builder makes the record a dead letter. */
 export function addToBlock(block: Block, record: StreamRecord): void {
   block.firstTimestampMs ??= record.timestampMs;
   let outcome: Outcome;
   let label: string;
   try {
     outcome = block.builder.add(record);
-    // The text after a colon is about this one record: as a label it would create a time series for each record.
+    // The text after a colon is about this record: as a label it would create a time series for each record.
     label = outcome.kind === 'ok' ? '' : outcome.reason.replace(/:.*/s, '');
   } catch (fault) {
     const error = fault instanceof Error ? fault : new Error(String(fault));
     outcome = { kind: 'deadLetter', reason: `${error.name}: ${error.message}` };
-    // A fault's message may quote the record. It must not be logged, and as a label it would create a series for each
-    // record.
+    // A fault's message may quote the record, so it is neither logged nor a label.
     label = error.name;
   }
   if (outcome.kind === 'deadLetter') {
@@ -124,11 +123,7 @@ export function addToBlock(block: Block, record: StreamRecord): void {
   else counted.count++;
 }
 
-/**
- * The token for the rows of a range of offsets of a block, `end` exclusive. It is made of topic, partition, offsets,
- * time of the first record, table, version of the transform and, for a replaced log, the time of the decision to read
- * on. Every owner that writes the block again uses the same tokens.
- */
+/** The token for the rows from `start` to before `end`, the same for every owner of the block. */
 export function toBlockToken(block: BlockName, table: string, start: number, end: number): string {
   const { topic, partition, firstTimestampMs = 0, transformVersion, logDecidedAtMs } = block;
   const log = logDecidedAtMs === undefined ? '' : `|${logDecidedAtMs}`;

@@ -1,10 +1,8 @@
+/** Dead letters: records that could not be processed, kept unchanged in `<topic>.dead`. */
 import type { OutgoingRecord, Producer, StreamRecord } from '../ports.ts';
 import { sendAll } from '../ports.ts';
 
-/**
- * The topic beside `topic`, both by their names on the broker, that keeps its dead letters: records that could not be
- * processed, as they were.
- */
+/** The dead-letter topic of a topic, both by their names on the broker. */
 export function deadLetterTopicOf(topic: string): string {
   return `${topic}.dead`;
 }
@@ -15,21 +13,18 @@ export interface DeadLetter {
   readonly reason: string;
 }
 
-/** Reasons are cut here: long ones quote their input, which the dead letter contains anyway. */
+/** Long reasons quote their input, which the dead letter contains anyway. */
 const REASON_CHARACTERS_MAX = 500;
-/** Headers under which a message's trace travels (W3C trace context). */
+/** W3C trace context. */
 const TRACE_HEADERS = ['traceparent', 'tracestate'];
 
-/**
- * Header of a mark in a dead-letter topic. Its value is the offset of a letter in the same partition that was replayed
- * or dropped.
- */
+/** Header of a marker in a dead-letter topic: the offset of a dead letter in the same partition that was replayed or dropped. */
 export const SETTLED_OFFSET = 'settled-offset';
 
-/** Step of a letter that is a notice of the chain indexer about activities that no record has: it cannot be replayed. */
+/** Step of a notice of the chain indexer about activities without a record: it cannot be replayed. */
 export const NOTICE_STEP = 'index';
 
-/** The record as it was, key and value byte for byte. Headers say where it came from and why it is here. */
+/** Key and value stay byte for byte. Headers state origin and reason. */
 export function toDeadLetter({ record, reason }: DeadLetter, step: string): OutgoingRecord {
   const headers: Record<string, string | Buffer> = {};
   for (const name of TRACE_HEADERS) if (record.headers[name] !== undefined) headers[name] = record.headers[name];
@@ -49,14 +44,14 @@ export function toDeadLetter({ record, reason }: DeadLetter, step: string): Outg
   };
 }
 
-/** Resolves when every letter is acknowledged. @throws the producer's fault */
+/** Resolves when all are acknowledged. @throws the producer's fault */
 export function sendDeadLetters(
   producer: Pick<Producer, 'send'>,
-  letters: readonly DeadLetter[],
+  deadLetters: readonly DeadLetter[],
   step: string,
 ): Promise<void> {
   return sendAll(
     producer,
-    letters.map((letter) => toDeadLetter(letter, step)),
+    deadLetters.map((deadLetter) => toDeadLetter(deadLetter, step)),
   );
 }

@@ -3,26 +3,24 @@ import { NO_NOTE, parseRead, toMetadata } from './intent.ts';
 import { isSameMark, isSuspect, type LogMark } from './log-mark.ts';
 import { Fenced, type LogPartition, TopicGone } from './log-partition.ts';
 import { type Finding, isDecisionFor, type OffsetDecision, toFindingText } from './offset-decision.ts';
-import { createOwnedPartition, type OwnedPartition, pausePartition } from './owned-partition.ts';
-import { Ownership } from './ownership.ts';
+import { OwnedPartition } from './owned-partition.ts';
 import type { PartitionWorker, Reports } from './partition-worker.ts';
 
-/** After a decision of an operator the partition goes on within seconds, and the coordinator is hardly burdened. */
+/** Soon enough for an operator, and rare enough for the coordinator. */
 const DECISION_POLL_MS = 2_000;
 const RETRY_WAIT_MS = 200;
 
-/** A partition just looked at: what is committed, and what the log says of it. */
+/** A partition's commit, and how the log compares with it. */
 export interface ExaminedPartition {
   readonly log: LogPartition;
   readonly finding: Finding;
 }
 
 /**
- * What happens when retention took records that nobody had read. `passOver` logs and counts it and goes on: for records
- * that do not depend on each other and are lost either way. `stop` waits for an operator: for records whose order
- * matters.
+ * What happens when retention deleted unread records. `skip` logs and counts them and continues, for independent
+ * records. `stop` pauses until an operator decides, for records whose order matters.
  */
-export type WhenExpired = 'passOver' | 'stop';
+export type WhenExpired = 'skip' | 'stop';
 
 export interface GuardedPartitionOptions extends Reports {
   readonly groupId: string;
@@ -30,32 +28,28 @@ export interface GuardedPartitionOptions extends Reports {
   /** A worker that loses its partition has this long to finish the current block. */
   readonly drainBudgetMs: number;
   openWorker(log: LogPartition): PartitionWorker;
-  /** Reads commit and log again, for as long as the partition is ours. */
+  /** Reads commit and log again. */
   examine(): Promise<ExaminedPartition>;
-  /** Asks again which broker leads the partition: one that is no longer the leader does not answer. */
+  /** Finds the current leader of the partition: a former one does not answer. */
   refresh(): Promise<void>;
   /** The last decision of an operator about this partition. */
   readDecision(): Promise<OffsetDecision | null>;
 }
 
 /**
- * One assigned partition and its worker. The worker only continues in the log whose records it has committed. When the
- * partition is assigned, and while it is read, this class notices whether the log was shortened or exchanged. Then the
- * partition stands until an operator decides.
+ * One assigned partition and its worker. Detects at the assignment and while reading that the log was shortened or
+ * replaced, and then pauses the partition until an operator decides.
  */
 export class GuardedPartition {
   readonly #options: GuardedPartitionOptions;
   readonly #over = new AbortController();
   #log: LogPartition;
   #worker: PartitionWorker;
-  /** The log is being examined: nothing that was fetched before is taken. */
+  /** The log is being examined: records fetched before are ignored. */
   #examining = false;
   /** Epoch of a leader that still has the last batch that was read. */
   #provenEpoch: number | null = null;
-  /**
-   * The last batch that was read, if retention has taken it. It cannot be compared with the log, and other batches are
-   * not suspect because of that.
-   */
+  /** The last batch that was read, if retention deleted it: it proves nothing about other batches. */
   #unprovable: LogMark | null = null;
 
   constructor(first: ExaminedPartition, options: GuardedPartitionOptions) {
@@ -72,15 +66,12 @@ export class GuardedPartition {
     return this.#worker;
   }
 
-  /** True while nothing that was fetched may be delivered. */
+  /** True while no fetched record may be delivered. */
   get isClosed(): boolean {
     return this.#examining || this.#over.signal.aborted || !this.#worker.healthy;
   }
 
-  /**
-   * Checks batches before their records are taken. False when they may not belong to the log that was read: then they
-   * are dropped, and fetched again once that is known.
-   */
+  /** False when batches may belong to another log than the one that was read. They are fetched again after a check. */
   acceptsBatches(batches: readonly LogMark[]): boolean {
     const [first] = batches;
     if (first === undefined || first.epoch === this.#provenEpoch) return true;
@@ -91,10 +82,8 @@ export class GuardedPartition {
   }
 
   /**
-   * Whether records that were fetched from an offset may be taken. One case is special: the fetch began behind the
-   * offset that is read next. If it began at the first offset that the log has, the records before it are gone, and no
-   * wait brings them back: those that came are taken. Any other is the answer to a question from before the partition
-   * was examined. It is asked again, or records that the log still has would be passed over.
+   * Whether records fetched from an offset may be delivered. A fetch after the next offset is outdated, and is repeated,
+   * unless it began at the first offset of the log: then retention deleted the records in between.
    */
   acceptsFetchFrom(from: number): boolean {
     const { next } = this.#worker;
@@ -102,16 +91,16 @@ export class GuardedPartition {
       this.#log.seek(next);
       return false;
     }
-    if (from > next) this.#passOver(from);
+    if (from > next) this.#skipTo(from);
     return true;
   }
 
-  #passOver(to: number): void {
+  #skipTo(to: number): void {
     const { logger, metrics } = this.#options;
     const { topic, partition } = this.#log;
     const from = this.#worker.next;
     metrics.skipped(topic, to - from);
-    logger?.error({ topic, partition, from, to }, 'the log does not have these offsets any more');
+    logger?.error({ topic, partition, from, to }, 'deleted offsets skipped');
     this.#worker.accept([], to);
   }
 
@@ -119,7 +108,7 @@ export class GuardedPartition {
   outOfRange(): void {
     void this.#suspend(async () => {
       const { log } = await this.#options.examine();
-      // Retention took records. Those that were fetched before exist nowhere else.
+      // Retention deleted records. Those that were fetched before exist nowhere else.
       if (log.start > this.#worker.next) await this.#finish();
       await this.#reopen();
     });
@@ -139,28 +128,22 @@ export class GuardedPartition {
     const { openWorker, groupId, whenExpired, logger, metrics } = this.#options;
     this.#log = log;
     const { topic, partition, committed } = log;
-    const isRefused =
-      finding.kind === 'shortened' ||
-      finding.kind === 'exchanged' ||
-      finding.kind === 'foreign' ||
-      (finding.kind === 'expired' && whenExpired === 'stop');
-    if (isRefused) {
+    const { kind } = finding;
+    const isReplaced = kind === 'shortened' || kind === 'exchanged' || kind === 'foreign';
+    if (isReplaced || (kind === 'expired' && whenExpired === 'stop')) {
       const fault = toRefusal({ topic, partition, committed, groupId }, finding);
-      const standing = new PausedPartition({ log, fault, logger, metrics });
-      void this.#awaitDecision(standing, { log, finding });
-      return standing;
+      const paused = new PausedPartition({ log, fault, logger, metrics });
+      void this.#awaitDecision(paused, { log, finding });
+      return paused;
     }
     log.resume();
     log.seek(committed);
     const worker = openWorker(this.#watch(log));
-    this.#unprovable = finding.kind === 'intact' ? null : worker.lastRead;
+    this.#unprovable = kind === 'intact' ? null : worker.lastRead;
     return worker;
   }
 
-  /**
-   * The log as its worker sees it. If the worker finds it gone, it is examined again, as when a fetch finds that. The
-   * leader is looked up again before the worker repeats its question.
-   */
+  /** The worker's view of the log. A missing topic is examined again; any other fault refreshes the leader. */
   #watch(log: LogPartition): LogPartition {
     const batchAt = async (offset: number) => {
       try {
@@ -174,31 +157,28 @@ export class GuardedPartition {
     return { ...log, batchAt };
   }
 
-  /** Keeps the partition from being read while `work` runs. */
+  /** Pauses reading while `work` runs, and repeats it while brokers do not answer. */
   async #suspend(work: () => Promise<void>): Promise<void> {
     this.#log.pause();
     if (this.#examining) return;
     this.#examining = true;
-    try {
-      await this.#insist(work);
-    } finally {
-      this.#examining = false;
-    }
-  }
-
-  /** Repeats `work` while brokers do not answer: a partition that cannot be examined is not read. */
-  async #insist(work: () => Promise<void>): Promise<void> {
     while (!this.#over.signal.aborted) {
       try {
-        return await work();
+        await work();
+        break;
       } catch {
         await this.#options.refresh().catch(() => {});
-        await delay(RETRY_WAIT_MS, undefined, { signal: this.#over.signal }).catch(() => {});
+        await this.#wait();
       }
     }
+    this.#examining = false;
   }
 
-  /** Is it only another leader, or another log? The last batch that was read shows it. */
+  async #wait(): Promise<void> {
+    await delay(RETRY_WAIT_MS, undefined, { signal: this.#over.signal }).catch(() => {});
+  }
+
+  /** Reads the last batch again, to distinguish a new leader from another log. */
   async #prove(last: LogMark, epoch: number): Promise<void> {
     const found = await this.#log.batchAt(last.base).catch((fault) => {
       if (fault instanceof TopicGone) return null;
@@ -211,17 +191,13 @@ export class GuardedPartition {
     this.#log.resume();
   }
 
-  /**
-   * Lets the worker finish all that it has taken, however long it takes. If it stands with a block, it tries that block
-   * again.
-   */
+  /** Lets the worker finish all records that it has, however long it takes, also when it is paused with a block. */
   async #finish(): Promise<void> {
     const isBusy = () => {
       const { healthy, settled, next, oldestUnwrittenMs = null } = this.#worker;
       return settled < next && (healthy || oldestUnwrittenMs !== null);
     };
-    while (isBusy() && !this.#over.signal.aborted)
-      await delay(RETRY_WAIT_MS, undefined, { signal: this.#over.signal }).catch(() => {});
+    while (isBusy() && !this.#over.signal.aborted) await this.#wait();
   }
 
   /** Ends the worker as a rebalance would, and starts again at the committed offset, if the log still has it. */
@@ -233,23 +209,23 @@ export class GuardedPartition {
     this.#worker = this.#open(examined);
   }
 
-  async #awaitDecision(standing: PausedPartition, { log, finding }: ExaminedPartition): Promise<void> {
+  async #awaitDecision(paused: PausedPartition, { log, finding }: ExaminedPartition): Promise<void> {
     const { readDecision, logger } = this.#options;
     const { topic, partition, committed, metadata } = log;
     const read = parseRead(committed, metadata);
     // If it is unknown what was read, any record of the log may have a row.
     const rowsTo = finding.kind === 'foreign' ? Math.max(read.triedTo, finding.end) : read.triedTo;
-    while (!standing.signal.aborted) {
+    while (!paused.signal.aborted) {
       try {
         const decision = await readDecision();
         if (decision !== null && isDecisionFor(decision, read)) {
           const { from, decidedAtMs } = decision;
           const mark = from > log.start ? await log.batchAt(from - 1) : null;
-          if (standing.signal.aborted) return;
+          if (paused.signal.aborted) return;
           const triedTo = rowsTo > from ? rowsTo : null;
           await log.commit(from, toMetadata({ ...NO_NOTE, mark, decidedAtMs, isDecision: true, triedTo }));
-          logger?.warn({ topic, partition, committed, from }, 'reading goes on as an operator has decided');
-          standing.end();
+          logger?.warn({ topic, partition, committed, from }, 'offset decision applied');
+          paused.end();
           return await this.#suspend(() => this.#reopen());
         }
       } catch (fault) {
@@ -257,17 +233,17 @@ export class GuardedPartition {
         if (fault instanceof TopicGone) return this.outOfRange();
         await this.#options.refresh().catch(() => {});
       }
-      await delay(DECISION_POLL_MS, undefined, { signal: standing.signal }).catch(() => {});
+      await delay(DECISION_POLL_MS, undefined, { signal: paused.signal }).catch(() => {});
     }
   }
 }
 
-/** The log is not the one whose offset was committed, or it lacks records that nobody has read. */
+/** The log is not the one whose offset was committed, or retention deleted unread records. */
 class LogReplaced extends Error {
   override readonly name = 'LogReplaced';
 }
 
-/** What happened, and the one command that decides, as a sentence for the operator who is alerted. */
+/** What happened, and the command that decides, for the operator who is alerted. */
 function toRefusal(
   at: { topic: string; partition: number; committed: number; groupId: string },
   finding: Finding,
@@ -275,43 +251,35 @@ function toRefusal(
   const { topic, partition, committed, groupId } = at;
   const command = `npm run offsets -- accept --group ${groupId} --topic ${topic} --partition ${partition}`;
   return new LogReplaced(
-    `${topic}/${partition}: ${toFindingText(finding, committed)}. Nothing is read until somebody decides: ${command}`,
+    `${topic}/${partition}: ${toFindingText(finding, committed)}. The partition is paused until you decide: ${command}`,
   );
 }
 
-/** A partition that is assigned here but not read, because going on would silently skip or double records. */
+/** A partition that is assigned but not read, because reading would skip or double records. */
 class PausedPartition implements PartitionWorker {
   readonly healthy = false;
   readonly lastRead = null;
-  readonly #ownership = new Ownership();
+  readonly next: number;
+  readonly done: number;
+  readonly settled: number;
   readonly #owned: OwnedPartition;
-  readonly #committed: number;
 
   constructor({ log, fault, ...reports }: Reports & { log: LogPartition; fault: Error }) {
-    this.#committed = log.committed;
-    this.#owned = createOwnedPartition({ log, ownership: this.#ownership, ...reports });
-    pausePartition(this.#owned, log.committed, fault);
+    const { committed } = log;
+    this.next = committed;
+    this.done = committed;
+    this.settled = committed;
+    this.#owned = new OwnedPartition({ log, ...reports });
+    this.#owned.pause(committed, fault);
   }
 
   get blocker(): string | null {
-    return this.#owned.blocker.sentence;
-  }
-
-  get next(): number {
-    return this.#committed;
-  }
-
-  get done(): number {
-    return this.#committed;
-  }
-
-  get settled(): number {
-    return this.#committed;
+    return this.#owned.blocker;
   }
 
   /** Aborted when the ownership ends. */
   get signal(): AbortSignal {
-    return this.#ownership.signal;
+    return this.#owned.ownership.signal;
   }
 
   accept(): void {}
@@ -321,6 +289,6 @@ class PausedPartition implements PartitionWorker {
   }
 
   end(): void {
-    this.#ownership.end();
+    this.#owned.ownership.end();
   }
 }

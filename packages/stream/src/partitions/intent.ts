@@ -1,3 +1,4 @@
+/** What is stored beside committed offsets. */
 import { fromMark, type LogMark, parseMark } from './log-mark.ts';
 
 /** The end of a block, committed before the block is written; part of the metadata of a committed offset. */
@@ -10,12 +11,9 @@ export interface Intent {
   readonly transformVersion: number;
   /** The batch before its end. */
   readonly mark: LogMark | null;
-  /**
-   * Time of its first record, which is part of its tokens: retention may take that record before the block is built
-   * again. Null for a block without records.
-   */
+  /** Time of its first record, part of its tokens: retention may delete that record. Null for a block without records. */
   readonly firstTimestampMs: number | null;
-  /** What its rows depended on besides the records, in its builder's format; null when there is nothing else. */
+  /** What its rows depend on besides the records, in the builder's format; null when there is nothing else. */
   readonly basis: string | null;
 }
 
@@ -25,17 +23,16 @@ export interface CommitNote {
   readonly intent: Intent | null;
   /** The batch before the committed offset; null when it is unknown. */
   readonly mark: LogMark | null;
-  /** Epoch milliseconds of the last decision about a log that was replaced; null when it never was. Part of tokens. */
+  /** Epoch milliseconds of the last decision about a replaced log, part of tokens; null when it never was replaced. */
   readonly decidedAtMs: number | null;
   /** True when the commit itself is that decision, and nothing was committed after it. */
   readonly isDecision: boolean;
   /**
-   * How far the group had read (exclusive) when an operator decided about a log that was replaced. Rows of earlier
-   * offsets may be stored, also of records that the log still has. Null once the group has read past it, and where
-   * nothing was decided.
+   * Exclusive end of what was read before a decision about a replaced log: earlier offsets may have rows. Null once the
+   * group has read past it.
    */
   readonly triedTo: number | null;
-  /** What the block before the offset left for the block after it, in its builder's format; null when nothing. */
+  /** What the previous block left for the next one, in the builder's format; null when nothing. */
   readonly carried: string | null;
 }
 
@@ -48,13 +45,12 @@ export const NO_NOTE: CommitNote = {
   carried: null,
 };
 
-/** A release that reads a commit of a greater format stops that partition: building the block could write it twice. */
+/** A commit of a greater format pauses its partition: building the block could write it twice. */
 const FORMAT = 1;
 
 /**
- * Metadata of a committed offset: `{v, m, e, t, s, f, n, b, g, d, u, c}`: format, mark; the intent's end, time,
- * transform version, first record's time, mark and basis; time of the last decision, whether this commit is one, up to
- * which offset rows may be stored from before it, and what the previous block carries. Absent values are omitted.
+ * `{v, m, e, t, s, f, n, b, g, d, u, c}`: format, mark; the intent's end, time, transform version, first record's time,
+ * mark and basis; decision time, whether this commit is a decision, `triedTo`, `carried`. Absent values are omitted.
  */
 export function toMetadata({ intent, mark, decidedAtMs, isDecision, triedTo, carried }: CommitNote): string {
   const basis = intent?.basis ?? null;
@@ -86,7 +82,7 @@ function parseIntent({ e, t, s, n, f, b }: Record<string, unknown>, offset: numb
 
 /**
  * Reads what was committed with `offset`. An intent that ends at that offset is ignored.
- * @throws Error for metadata in a format that this version does not know: going on could write a block twice
+ * @throws Error for an unknown format
  */
 export function parseMetadata(metadata: string | null, offset: number): CommitNote {
   if (metadata === null || metadata === '') return NO_NOTE;
@@ -96,7 +92,8 @@ export function parseMetadata(metadata: string | null, offset: number): CommitNo
   } catch {
     value = null;
   }
-  if (!isRecord(value) || value.v !== FORMAT) throw new Error(`unknown metadata at a committed offset: ${metadata}`);
+  if (!isRecord(value) || value.v !== FORMAT)
+    throw new Error(`A commit has metadata of another release: ${metadata}. Run that release to continue.`);
   return {
     intent: parseIntent(value, offset),
     mark: parseMark(value.m),
@@ -107,34 +104,30 @@ export function parseMetadata(metadata: string | null, offset: number): CommitNo
   };
 }
 
-/** What is stored beside committed offsets, and so whether a block is named before it is written. */
+/** Decides what is stored beside committed offsets, and with it whether a block is named before it is written. */
 export interface IntentPolicy {
   /** @throws as `parseMetadata` */
   readonly parse: (metadata: string | null, offset: number) => CommitNote;
   readonly toText: (note: CommitNote) => string;
 }
 
-/** Stores everything. A deployment has no other policy. */
+/** Stores everything, as in every deployment. */
 export const KEEP_INTENTS: IntentPolicy = { parse: parseMetadata, toText: toMetadata };
 
-/** How far a group has read, as its commit tells. */
+/** How far a group has read, according to its commit. */
 export interface ReadSoFar {
   readonly committed: number;
-  /** True when something else than one of our consumers made the commit: then it is unknown what was read. */
+  /** True when another tool made the commit: then it is unknown what was read. */
   readonly isForeign: boolean;
   /** Exclusive end of what was read: of the block under way, else what is committed. */
   readonly end: number;
-  /** The batch in front of `end`. */
+  /** The batch before `end`. */
   readonly mark: LogMark | null;
-  /** Exclusive end of the offsets that may have rows, from this log or an earlier one. */
+  /** Exclusive end of the offsets that may have rows, of this log or an earlier one. */
   readonly triedTo: number;
 }
 
-/**
- * Whether something else than one of our consumers made the commit. Ours have always stored a note beside the offset,
- * in every format and from the first commit on. Tools that move offsets leave the text empty or write words of their
- * own. A note in a later format is ours.
- */
+/** Whether another tool made the commit. Consumers of every release store a note; tools store nothing or another text. */
 function isForeignMetadata(metadata: string | null): boolean {
   if (metadata === null) return false;
   try {
@@ -146,7 +139,7 @@ function isForeignMetadata(metadata: string | null): boolean {
 }
 
 /**
- * Reads how far a group has read. A commit in an unknown format says nothing about the log.
+ * A commit in an unknown format states nothing about the log.
  * @param metadata null when the group has committed nothing; empty when the commit has none
  */
 export function parseRead(committed: number, metadata: string | null): ReadSoFar {

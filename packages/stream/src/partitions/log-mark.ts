@@ -1,7 +1,4 @@
-/**
- * Identifies one batch of a log, so that another batch at the same place is not mistaken for it. The broker's own
- * checksum covers times, keys, values and the producer's sequence number. Brokers copy and keep it unchanged.
- */
+/** Identifies one batch of a log. The broker's checksum covers times, keys, values and the producer's sequence number. */
 export interface LogMark {
   /** Offset of the batch's first record. */
   readonly base: number;
@@ -24,7 +21,7 @@ export function parseMark(value: unknown): LogMark | null {
   return { base, epoch, crc };
 }
 
-/** The batches of one partition that were read and that a commit may still have to name. */
+/** The batches of one partition that were read and that a commit may have to name. */
 export class MarkTrail {
   /** In the order of the log. */
   #marks: LogMark[];
@@ -38,7 +35,7 @@ export class MarkTrail {
     return this.#marks.at(-1) ?? null;
   }
 
-  /** Adds batches as they were fetched. A fetch that starts inside a batch brings that batch again. */
+  /** A fetch that starts inside a batch returns that batch again. */
   add(batches: readonly LogMark[]): void {
     for (const batch of batches) if (batch.base > (this.last?.base ?? -1)) this.#marks.push(batch);
   }
@@ -48,7 +45,7 @@ export class MarkTrail {
     return this.#marks.findLast(({ base }) => base < offset) ?? null;
   }
 
-  /** Everything before an offset is committed. Of that, only the last batch can be named again. */
+  /** Everything before an offset is committed: of that, only the last batch can be named again. */
   forget(offset: number): void {
     const kept = this.#marks.findLastIndex(({ base }) => base < offset);
     if (kept > 0) this.#marks = this.#marks.slice(kept);
@@ -56,10 +53,8 @@ export class MarkTrail {
 }
 
 /**
- * True when a batch fetched now may not belong to the same log as the last one that was read: another leader appended
- * it, or it starts where something else was read. A log that lost its end and grew again is noticed here, because every
- * leader has a later epoch than the one before. A mere change of the leader looks the same; reading the old batch again
- * tells the two apart.
+ * True when a fetched batch may belong to another log than the last one that was read: another leader appended it, or it
+ * replaces a batch that was read. So does a new leader; only reading the old batch again distinguishes the two.
  */
 export function isSuspect(last: LogMark | null, fetched: LogMark | undefined): boolean {
   if (last === null || fetched === undefined) return false;

@@ -2,23 +2,20 @@ import { fromMark, isSameMark, type LogMark, parseMark } from './log-mark.ts';
 
 /** The result of comparing a committed offset with the log. */
 export type Finding =
-  /** The batch before the commit is where it was. */
+  /** The batch before the commit is unchanged. */
   | { readonly kind: 'intact' }
-  /** A tool committed this offset, not one of our consumers. Records before it may never have been read. */
+  /** Another tool committed this offset. Records before it may never have been read. */
   | { readonly kind: 'foreign'; readonly end: number }
   /** No comparison is possible: retention deleted the batch, or nothing was read yet. */
   | { readonly kind: 'unproven' }
-  /** Retention took records that nobody had read. */
+  /** Retention deleted unread records. */
   | { readonly kind: 'expired'; readonly start: number }
   /** The log ends before the offset up to which it was read. */
   | { readonly kind: 'shortened'; readonly end: number }
-  /**
-   * There are other records now at the offsets that were read: the log was shortened and has grown again, or it was
-   * exchanged.
-   */
+  /** The log has other records at offsets that were read: it was shortened and has grown again, or was replaced. */
   | { readonly kind: 'exchanged'; readonly end: number };
 
-/** What a log holds now. */
+/** The current content of a log. */
 interface LogState {
   readonly start: number;
   readonly end: number;
@@ -26,10 +23,7 @@ interface LogState {
   readonly found: LogMark | null;
 }
 
-/**
- * Compares a commit with the log.
- * @param read what the group has read: up to `end`, whose last batch was `mark`
- */
+/** Compares a commit with the log. The group has read up to `read.end`, whose last batch was `read.mark`. */
 export function compareWithLog(
   read: { committed: number; end: number; mark: LogMark | null; isForeign?: boolean },
   { start, end, found }: LogState,
@@ -38,56 +32,54 @@ export function compareWithLog(
   if (read.end > end) return { kind: 'shortened', end };
   if (read.committed < start) return { kind: 'expired', start };
   if (read.mark === null || read.mark.base < start) return { kind: 'unproven' };
-  // Compaction leaves gaps, and may move the start of a batch forward. So a batch that starts later proves nothing.
+  // Compaction may move the start of a batch forward, so a batch that starts later proves nothing.
   if (found === null || found.base > read.mark.base) return { kind: 'unproven' };
   return isSameMark(found, read.mark) ? { kind: 'intact' } : { kind: 'exchanged', end };
 }
 
-/** A finding as a sentence, for the operator who is alerted. */
+/** A finding as text for the operator. */
 export function toFindingText(finding: Finding, committed: number): string {
   switch (finding.kind) {
     case 'intact':
       return 'the log is the one that was read';
     case 'foreign':
       return (
-        `offset ${committed} was committed by somebody else, without the note that our consumers leave: what was read ` +
-        'is not known, and records in front of it may never have been'
+        `another tool committed offset ${committed}, without the metadata of a consumer: ` +
+        'records before it may never have been read'
       );
     case 'unproven':
       return 'nothing can be compared: retention deleted the batch that was read last';
     case 'shortened':
-      return `the log ends at ${finding.end}, before what was read of it (committed: ${committed}): it has lost its end`;
+      return `the log ends at ${finding.end}, before what was read (committed: ${committed}): it has lost its end`;
     case 'exchanged':
       return (
-        `in front of the committed offset ${committed} stands another record than the one that was read ` +
-        `(the log ends at ${finding.end}): it lost its end and has grown again, or was exchanged`
+        `the log has another record before the committed offset ${committed} than the one that was read ` +
+        `(it ends at ${finding.end}): it lost its end and has grown again, or was replaced`
       );
     case 'expired':
       return (
-        `the log begins at ${finding.start}, behind the committed offset ${committed}: ` +
-        'retention took records that nobody had read'
+        `the log begins at ${finding.start}, after the committed offset ${committed}: ` +
+        'retention deleted unread records'
       );
   }
 }
 
 /**
- * What an operator decided about a partition that stands. It is stored as a committed offset of a group that nobody
- * ever joins, because for a group with members brokers accept commits from its members only. The stopped partition
- * finds it there and commits it in its own generation. So it needs no restart, and a later owner finds the decision
- * too.
+ * An operator's decision about a paused partition. It is stored as a commit of a group that has no members, because
+ * brokers accept commits of other groups from their members only. The paused partition commits it itself.
  */
 export interface OffsetDecision {
-  /** Where reading goes on. */
+  /** The offset to continue at. */
   readonly from: number;
-  /** The commit that it answers. If the group has committed anything else, the decision is over. */
+  /** The commit that it is about. It does not apply to any other. */
   readonly forCommit: { readonly committed: number; readonly mark: LogMark | null };
   /** Epoch milliseconds. */
   readonly decidedAtMs: number;
-  /** Offsets that may have rows from an earlier log, by this decision and earlier ones, the newest first. */
+  /** Offsets that may have rows from an earlier log, by this decision and earlier ones, newest first. */
   readonly replaced: readonly ReplacedRange[];
 }
 
-/** Offsets from `start` to before `end` whose rows may come from a log that is gone. */
+/** Offsets from `start` to before `end` whose rows may come from an earlier log. */
 export interface ReplacedRange {
   readonly start: number;
   readonly end: number;
@@ -111,7 +103,7 @@ function parseRange(value: unknown): ReplacedRange[] {
   return Number.isSafeInteger(start) && Number.isSafeInteger(end) ? [{ start, end }] : [];
 }
 
-/** Null for anything that is not a decision in a format that this version knows. */
+/** Null for anything that is not a decision in a known format. */
 export function parseDecision(from: number, metadata: string | null): OffsetDecision | null {
   let value: Record<string, unknown> | null;
   try {
@@ -128,7 +120,7 @@ export function parseDecision(from: number, metadata: string | null): OffsetDeci
   };
 }
 
-/** True when a decision is about this very commit. */
+/** True when a decision is about this commit. */
 export function isDecisionFor(decision: OffsetDecision, to: { committed: number; mark: LogMark | null }): boolean {
   const { committed, mark } = decision.forCommit;
   if (committed !== to.committed) return false;

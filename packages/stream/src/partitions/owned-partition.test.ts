@@ -1,58 +1,223 @@
-import { describe, expect, it } from 'vitest';
+import { createMetrics } from '@playline/runtime';
+import { until } from '@playline/testkit';
+import { afterEach, expect, it, vi } from 'vitest';
+import type { BlockSink, Consumer } from '../ports.ts';
+import { fakeLog, NO_WAITS, openLines } from '../test/fake-log.ts';
+import { createMemoryLog, type MemoryConsumer } from '../test/memory/index.ts';
+import { send } from '../test/producer-contract.ts';
+import { createTokenSink, TokenStore } from '../test/token-store.ts';
 import { Fenced } from './log-partition.ts';
-import { commitOffset, createOwnedPartition, type OwnedPartition } from './owned-partition.ts';
-import { Ownership, OwnershipOver } from './ownership.ts';
+import { OwnedPartition } from './owned-partition.ts';
+import { OwnershipOver } from './ownership.ts';
 import { createStreamMetrics } from './stream-metrics.ts';
 
-/** A partition whose commits meet these faults, one each, and succeed when there are none left. */
-function openOwned(faults: (Error | (() => Error))[]): {
-  owned: OwnedPartition;
-  ownership: Ownership;
-  asked: string[];
-} {
-  const asked: string[] = [];
-  const ownership = new Ownership();
-  const log: OwnedPartition['log'] = {
-    topic: 'topic',
-    partition: 2,
-    committed: 0,
-    metadata: null,
-    start: 0,
+const TOPIC = 'topic';
+/** As kafkajs marks a fault that no retry can help. */
+const notGranted = () => Object.assign(new Error('Not authorized to access group'), { retriable: false });
+
+afterEach(() => void vi.useRealTimers());
+
+/** A partition whose commits meet these faults, one each, and then succeed. */
+function openOwned(faults: (() => Error)[]) {
+  const commits: string[] = [];
+  const { logger, lines } = openLines();
+  const log = fakeLog({
     commit: async (offset, metadata) => {
-      asked.push(`${offset} ${metadata}`);
+      commits.push(`${offset} ${metadata}`);
       const fault = faults.shift();
-      if (fault !== undefined) throw typeof fault === 'function' ? fault() : fault;
+      if (fault !== undefined) throw fault();
     },
-    batchAt: async () => null,
-    firstOffset: async () => 0,
-    seek: () => {},
-    pause: () => {},
-    resume: () => {},
-  };
-  const owned = createOwnedPartition({ log, ownership, logger: undefined, metrics: createStreamMetrics(undefined) });
-  return { owned, ownership, asked };
+  });
+  const owned = new OwnedPartition({ log, logger, metrics: createStreamMetrics(undefined), waits: NO_WAITS });
+  return { owned, commits, lines };
 }
 
-describe('a commit', () => {
-  it('that is refused because the partition is somebody else’s is never tried again', async () => {
-    const { owned, asked } = openOwned([new Fenced()]);
-    await expect(commitOffset(owned, 7, 'intent')).rejects.toThrow(Fenced);
-    expect(asked).toEqual(['7 intent']);
-  });
+it('a commit that is refused because another member owns the partition is not retried', async () => {
+  const { owned, commits } = openOwned([() => new Fenced()]);
+  await expect(owned.commit(7, 'intent')).rejects.toThrow(Fenced);
+  expect(commits).toEqual(['7 intent']);
+});
 
-  it('that gets no answer is tried again as it was', async () => {
-    const { owned, asked } = openOwned([new Error('the coordinator is away')]);
-    await commitOffset(owned, 7, 'intent');
-    expect(asked).toEqual(['7 intent', '7 intent']);
-  });
+it('a commit without an answer is retried unchanged', async () => {
+  const { owned, commits } = openOwned([() => new Error('the coordinator is away')]);
+  await owned.commit(7, 'intent');
+  expect(commits).toEqual(['7 intent', '7 intent']);
+});
 
-  it('is not tried again when the partition is no longer assigned here', async () => {
-    const lose = () => {
-      ownership.end();
+it('a commit is not retried when the partition is no longer assigned here', async () => {
+  const { owned, commits } = openOwned([
+    () => {
+      owned.ownership.end();
       return new Error('the coordinator is away');
-    };
-    const { owned, ownership, asked } = openOwned([lose]);
-    await expect(commitOffset(owned, 7, '')).rejects.toThrow(OwnershipOver);
-    expect(asked).toHaveLength(1);
+    },
+  ]);
+  await expect(owned.commit(7, '')).rejects.toThrow(OwnershipOver);
+  expect(commits).toHaveLength(1);
+});
+
+it('a partition reports a commit as its blocker when brokers refuse it for good or for ten seconds, until it succeeds', async () => {
+  vi.useFakeTimers({ toFake: ['performance'] });
+  const blockers: (string | null)[] = [];
+  const see = (fault: Error) => () => {
+    blockers.push(owned.blocker);
+    return fault;
+  };
+  const temporary = new Error('The coordinator is loading');
+  const later = () => {
+    vi.advanceTimersByTime(10_000);
+    return see(temporary)();
+  };
+  const { owned, lines } = openOwned([see(temporary), later, see(notGranted()), see(temporary)]);
+  await owned.commit(7, '');
+  expect(blockers).toEqual([
+    null,
+    null,
+    'topic/0: offset 7 not committed: The coordinator is loading',
+    'topic/0: offset 7 not committed: Not authorized to access group',
+  ]);
+  expect(owned.blocker).toBeNull();
+  expect(lines[0]).toMatchObject({ level: 'error', partition: 0, reason: 'The coordinator is loading' });
+  expect(lines.at(-1)).toMatchObject({ level: 'warn', msg: 'partition unblocked' });
+});
+
+it('a partition that is paused again after a retry still reports its blocker', async () => {
+  const { owned } = openOwned([]);
+  for (const reason of ['first', 'second']) await owned.pauseForRetry(7, new Error(reason));
+  expect(owned.blocker).toBe('topic/0: partition paused: second');
+  owned.resume(7);
+  expect(owned.blocker).toBeNull();
+});
+
+function openBench() {
+  const log = createMemoryLog({ partitions: 1 });
+  const metrics = createMetrics('test');
+  const producer = log.openProducer();
+  const append = async (count: number, text = 'row') => {
+    for (let i = 0; i < count; i++) await send(producer, [{ topic: TOPIC, key: null, value: Buffer.from(text) }]);
+  };
+  const stopped = async () =>
+    /^playline_stream_stopped_partitions\{topic="topic",.*\} (\d+)$/m.exec(await metrics.text())?.[1] ?? null;
+  const limits = { rowsMax: 2, bytesMax: 1_000_000, ageMaxMs: 1 };
+  const options = { topics: [TOPIC], limits, metrics, waits: NO_WAITS };
+  return { log, append, stopped, options };
+}
+
+it.each(['writer', 'handler'])('a %s whose commits are refused is not ready until they are accepted', async (kind) => {
+  const { log, append, options } = openBench();
+  log.refuseCommits(notGranted());
+  const consumer: Consumer =
+    kind === 'writer'
+      ? log.openBlockConsumer({ ...options, sink: createTokenSink(new TokenStore()) })
+      : log.openRecordConsumer({ topics: [TOPIC], onBatch: async () => {} });
+  await append(1);
+  await until('not ready', () => !consumer.ready());
+  expect([...consumer.blockers()]).toEqual([
+    ['topic/0', expect.stringMatching(/^topic\/0: offset \d not committed: Not authorized to access group$/)],
+  ]);
+  log.refuseCommits(null);
+  await until('ready', () => consumer.ready());
+  await until('all is committed', () => log.committed(TOPIC, 0) === 1);
+  await consumer.close();
+});
+
+it('a writer whose dead letters are refused is not ready until they are accepted', async () => {
+  const { log, append, options } = openBench();
+  const deadLetters = log.openProducer();
+  for (let i = 0; i < 2; i++) deadLetters.failNext(notGranted());
+  const { topics, limits } = options;
+  const consumer = log.openBlockConsumer({ topics, limits, sink: createTokenSink(new TokenStore()), deadLetters });
+  await append(1, 'poison');
+  await until('not ready', () => !consumer.ready());
+  expect([...consumer.blockers().values()]).toEqual([
+    'topic/0: dead letters not acknowledged: Not authorized to access group',
+  ]);
+  await until('ready', () => consumer.ready());
+  await consumer.idle();
+  await consumer.close();
+});
+
+/** A sink that refuses to open its blocks of these numbers, counted from the first. */
+function openFailingSink(store: TokenStore, failing: readonly number[]): BlockSink {
+  const sink = createTokenSink(store);
+  let opened = 0;
+  return {
+    ...sink,
+    openBlock: (...given) => {
+      if (failing.includes(opened++)) throw new Error('no buffer for a block');
+      return sink.openBlock(...given);
+    },
+  };
+}
+
+async function expectAllStored(consumer: MemoryConsumer, store: TokenStore, count: number) {
+  await until('all is stored', () => store.rows.length === count);
+  await until('ready', () => consumer.ready());
+  await consumer.close();
+  expect(store.offsets(TOPIC)).toEqual(Array.from({ length: count }, (_, offset) => `0/${offset}`));
+}
+
+it.each([
+  ['while a block is being written', [1]],
+  ['while nothing is being written', [0, 1, 2]],
+])('a writer that cannot add a record %s pauses, and continues by itself without a gap', async (_, failing) => {
+  const { log, append, stopped, options } = openBench();
+  const store = new TokenStore();
+  const gate = Promise.withResolvers<void>();
+  store.onWrite = async (_name, moment) => (moment === 'before' ? await gate.promise : undefined);
+  const consumer = log.openBlockConsumer({ ...options, sink: openFailingSink(store, failing) });
+  await append(5);
+  gate.resolve();
+  await expectAllStored(consumer, store, 5);
+  expect(await stopped()).toBe('0');
+});
+
+it('a handler that fails pauses its partition, gets the same batch again, and handles every record once', async () => {
+  const { log, append, stopped, options } = openBench();
+  const seen: number[] = [];
+  let failing = 3;
+  const consumer = log.openRecordConsumer({
+    ...options,
+    batchRecordsMax: 2,
+    onBatch: async (records) => {
+      if (seen.length === 2 && failing-- > 0) throw new Error('a bug');
+      seen.push(...records.map(({ offset }) => offset));
+    },
   });
+  await append(30);
+  await until('all is committed', () => log.committed(TOPIC, 0) === 30);
+  expect(consumer.ready()).toBe(true);
+  expect(await stopped()).toBe('0');
+  await consumer.close();
+  expect(seen).toEqual(Array.from({ length: 30 }, (_, offset) => offset));
+});
+
+it('a handler that fails to return its start offset is called again', async () => {
+  const { log, append, options } = openBench();
+  let failing = 2;
+  const consumer = log.openRecordConsumer({
+    ...options,
+    onAssign: async ({ committed }) => {
+      if (failing-- > 0) throw new Error('the store is of another log');
+      return committed;
+    },
+    onBatch: async () => {},
+  });
+  await append(3);
+  await until('all is committed', () => log.committed(TOPIC, 0) === 3);
+  expect(consumer.ready()).toBe(true);
+  await consumer.close();
+});
+
+it('a handler whose partition is paused closes immediately and commits nothing', async () => {
+  const { log, append } = openBench();
+  const onBatch = async () => {
+    throw new Error('a bug');
+  };
+  const consumer = log.openRecordConsumer({ topics: [TOPIC], onBatch });
+  await append(1);
+  await until('paused', () => !consumer.ready());
+  const startMs = performance.now();
+  await consumer.close();
+  expect(performance.now() - startMs).toBeLessThan(2_000);
+  expect(log.committed(TOPIC, 0)).toBe(0);
 });

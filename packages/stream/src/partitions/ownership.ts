@@ -1,22 +1,20 @@
 import { setTimeout as delay } from 'node:timers/promises';
 
-/** Thrown out of work when its partition is not assigned here any more. */
+/** Thrown out of work when its partition is no longer assigned here. */
 export class OwnershipOver extends Error {
   override readonly name = 'OwnershipOver';
 }
 
-/** First and longest wait between attempts. It doubles in between; each wait is up to half longer at random. */
+/** First and longest wait between attempts. It doubles in between; each wait is up to half longer, at random. */
 export interface Waits {
   readonly minMs: number;
   readonly maxMs: number;
 }
 
-/** A store with a short fault is asked again at once; one that is down is asked twelve times a minute. */
+/** A store with a short fault is retried immediately; one that is down, twelve times a minute. */
 const ATTEMPT_WAITS: Waits = { minMs: 100, maxMs: 5_000 };
 
-/**
- * The time from a partition's assignment to its end in this process. After that nothing may be written or committed.
- */
+/** The time from a partition's assignment to its end. After that nothing may be written or committed. */
 export class Ownership {
   readonly #controller = new AbortController();
   readonly #waits: Waits;
@@ -44,10 +42,9 @@ export class Ownership {
   }
 
   /**
-   * Repeats `work` until it succeeds, with waits in between. Their random part keeps partitions and processes from
-   * returning to a store at the same moment.
-   * @param passes true for a fault that waiting may end; any other is thrown
-   * @throws OwnershipOver as soon as the ownership is over, whatever `work` does
+   * Repeats `work` until it succeeds, with waits in between.
+   * @param passes true for a temporary fault; any other is thrown
+   * @throws OwnershipOver as soon as the ownership is over, whatever the result of `work`
    */
   async retry<T>(work: () => Promise<T>, passes: (fault: unknown) => boolean): Promise<T> {
     const { minMs, maxMs } = this.#waits;

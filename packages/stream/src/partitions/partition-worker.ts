@@ -9,32 +9,26 @@ export interface PartitionWorker extends BlockReading {
   readonly next: number;
   /** The offset after everything that is done and committed. */
   readonly done: number;
-  /**
-   * `done`, or `next` when no record waits for work: offsets without a record are never done, but nobody waits for
-   * them.
-   */
+  /** `done`, or `next` when no record waits for work, because offsets without a record are never done. */
   readonly settled: number;
-  /**
-   * False after a fault that waiting does not end. The partition stands; it is tried again now and then, and when it is
-   * assigned again.
-   */
+  /** False while the partition is paused after a permanent fault. */
   readonly healthy: boolean;
-  /** Why it does not go on although it keeps trying, as a sentence; null while there is no reason. */
+  /** Why it makes no progress; null when nothing blocks it. */
   readonly blocker: string | null;
-  /** The last batch that it has taken; null when it has taken none and does not know the batch before. */
+  /** The last batch that it has read; null when that is unknown. */
   readonly lastRead: LogMark | null;
   /**
-   * Takes records from `next` on, without waiting; everything before `end` has been read or does not exist.
-   * @param batches what the log keeps them in, markers of transactions among them: commits name them
+   * Adds records from `next` on, without waiting; everything before `end` has been read or does not exist.
+   * @param batches the batches of the log that hold them, including transaction markers
    */
   accept(records: readonly StreamRecord[], end: number, batches?: readonly LogMark[]): void;
-  /** Finishes what must be finished, within `budgetMs`, then ends. */
+  /** Finishes what must be finished, within `budgetMs`, and ends. */
   drain(budgetMs: number): Promise<void>;
-  /** The partition is not assigned here any more: after this nothing is written or committed. */
+  /** The partition is no longer assigned here: nothing is written or committed after this. */
   end(): void;
 }
 
-/** Why partitions stand or do not go on, by `topic/partition`; empty when all work. */
+/** Blockers by `topic/partition`; empty when all partitions work. */
 export function blockersOf(
   partitions: Iterable<{ readonly log: { topic: string; partition: number }; readonly worker: PartitionWorker }>,
 ): Map<string, string> {
@@ -44,7 +38,7 @@ export function blockersOf(
   return found;
 }
 
-/** What every worker reports to. */
+/** Where workers report. */
 export interface Reports {
   readonly logger: Logger | undefined;
   readonly metrics: StreamMetrics;

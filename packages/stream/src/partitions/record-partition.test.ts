@@ -1,32 +1,21 @@
+import { createMetrics } from '@playline/runtime';
+import { until } from '@playline/testkit';
 import { expect, it } from 'vitest';
-import type { LogPartition } from './log-partition.ts';
+import { RetryableFault } from '../ports.ts';
+import { fakeLog, NO_WAITS, openLines, toRecords } from '../test/fake-log.ts';
 import { RecordPartition } from './record-partition.ts';
 import { createStreamMetrics } from './stream-metrics.ts';
 
-it('a second drain waits for the batch under way as the first does, and the batch is committed', async () => {
+it('a second drain of a record partition waits for the current batch like the first, and the batch is committed', async () => {
   const commits: number[] = [];
-  const log: LogPartition = {
-    topic: 'topic',
-    partition: 0,
-    committed: 0,
-    metadata: null,
-    start: 0,
-    commit: async (offset) => void commits.push(offset),
-    batchAt: async () => null,
-    firstOffset: async () => 0,
-    seek: () => {},
-    pause: () => {},
-    resume: () => {},
-  };
   const handled = Promise.withResolvers<void>();
   const partition = new RecordPartition({
-    log,
+    log: fakeLog({ commit: async (offset) => void commits.push(offset) }),
     handler: { onBatch: () => handled.promise },
     metrics: createStreamMetrics(undefined),
     logger: undefined,
   });
-  const place = { topic: 'topic', partition: 0, offset: 0, timestampMs: 0 };
-  partition.accept([{ ...place, key: null, value: Buffer.alloc(0), headers: {} }], 1);
+  partition.accept(toRecords(['']), 1);
   const ended: string[] = [];
   const drains = ['first', 'second'].map((name) => partition.drain(60_000).then(() => void ended.push(name)));
   await new Promise((turn) => setImmediate(turn));
@@ -34,4 +23,37 @@ it('a second drain waits for the batch under way as the first does, and the batc
   handled.resolve();
   await Promise.all(drains);
   expect(commits).toEqual([1]);
+});
+
+it('a record partition logs each reason for a missing start offset and a failed batch once, and counts every attempt', async () => {
+  const { logger, lines } = openLines();
+  const metrics = createMetrics('test');
+  const faults = ['no epoch', 'no epoch', 'no connection'];
+  const failNext = (left: string[]) => {
+    const reason = left.shift();
+    if (reason !== undefined) throw new RetryableFault(reason);
+  };
+  const onAssign = async ({ committed }: { committed: number }) => {
+    failNext(faults);
+    return committed;
+  };
+  const batchFaults = ['busy', 'busy'];
+  const handler = { onAssign, onBatch: async () => failNext(batchFaults) };
+  const streamMetrics = createStreamMetrics(metrics);
+  const worker = new RecordPartition({ log: fakeLog(), handler, logger, metrics: streamMetrics, waits: NO_WAITS });
+  // Records are ignored before the start offset is known.
+  await until('the batch', () => {
+    worker.accept(toRecords(['row']), 1);
+    return worker.done === 1;
+  });
+  const reasons = lines.map(({ msg, error, reason }) => [msg, (error as Error | undefined)?.message ?? reason]);
+  expect(reasons).toEqual([
+    ['start offset unknown, retrying', 'no epoch'],
+    ['start offset unknown, retrying', 'no connection'],
+    ['batch failed, retrying', 'busy'],
+  ]);
+  const text = await metrics.text();
+  expect(text).toContain('playline_stream_retries_total{topic="topic",step="assign",service="test"} 3');
+  expect(text).toContain('playline_stream_retries_total{topic="topic",step="batch",service="test"} 2');
+  worker.end();
 });

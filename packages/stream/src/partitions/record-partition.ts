@@ -2,77 +2,55 @@ import { waitAtMost } from '@playline/stores';
 import { type BatchHandler, type BatchPosition, RetryableFault, type StreamRecord } from '../ports.ts';
 import { type CommitNote, NO_NOTE, parseMetadata, toMetadata } from './intent.ts';
 import { type LogMark, MarkTrail } from './log-mark.ts';
-import { Fenced, hasBatch, type LogPartition } from './log-partition.ts';
-import {
-  commitOffset,
-  createOwnedPartition,
-  type OwnedPartition,
-  PartitionPause,
-  pausePartition,
-} from './owned-partition.ts';
-import { Ownership, OwnershipOver, type Waits } from './ownership.ts';
-import type { PartitionWorker, Reports } from './partition-worker.ts';
+import { Fenced, hasBatch } from './log-partition.ts';
+import { OwnedPartition, type OwnedPartitionOptions } from './owned-partition.ts';
+import { type Ownership, OwnershipOver } from './ownership.ts';
+import type { PartitionWorker } from './partition-worker.ts';
 import { retryLogOf } from './retry-log.ts';
 
-/**
- * Large enough to send a store's calls one after the other without waiting, small enough to be repeated after a fault.
- */
+/** Enough to pipeline a store's calls, few enough to repeat after a fault. */
 const BATCH_RECORDS_MAX = 1_000;
 /** Fetching pauses when this many batches wait. */
 const BATCHES_WAITING_MAX = 4;
 
 /**
- * What a partition does with records that come.
- * - `starting`: the handler has not said yet where to start. None are taken.
- * - `taking`: they are taken, and fetched.
- * - `full`: those that were fetched are taken; none are fetched until batches have been handled.
- * - `standing`: a fault does not pass. None are taken; the same work is tried again, seldom.
- * - `draining`: none are taken; the batch under way is finished.
- * - `ended`: the partition is not ours any more, and the handler is told so.
- *
- * `taking` and `full` follow each other. A fault turns `starting`, `taking` and `full` into `standing`, which goes on as
- * `starting` or `full`. From any of these a drain leads to `draining`; `ended` is the last.
+ * What a partition does with fetched records.
+ * - `starting`: ignores them until the handler has returned the start offset.
+ * - `reading`: queues them, and fetches more.
+ * - `full`: queues them, and fetches none until batches have been handled.
+ * - `paused`: ignores them after a permanent fault; the same work is retried, rarely.
+ * - `draining`: ignores them, and finishes the current batch.
+ * - `ended`: the partition is no longer assigned here, and the handler is notified.
  */
-type Intake = 'starting' | 'taking' | 'full' | 'standing' | 'draining' | 'ended';
+type Intake = 'starting' | 'reading' | 'full' | 'paused' | 'draining' | 'ended';
 
-export interface RecordPartitionOptions extends Reports {
-  log: LogPartition;
+export interface RecordPartitionOptions extends OwnedPartitionOptions {
   handler: BatchHandler;
-  /** Tests only: shorter waits between attempts, and before a partition that stopped is tried again. */
-  waits?: { attempt: Waits; pause: Waits };
 }
 
 /** One partition of a record consumer. It handles batches in order, one at a time, and commits each when it is done. */
 export class RecordPartition implements PartitionWorker {
   readonly #options: RecordPartitionOptions;
-  readonly #ownership: Ownership;
   readonly #owned: OwnedPartition;
-  readonly #standstill: PartitionPause;
+  readonly #ownership: Ownership;
   #queue: StreamRecord[] = [];
   #next: number;
   #done: number;
   #committed: number;
-  /**
-   * Batches that have ended and are not committed, because their own work, or the work of an earlier one, still goes
-   * on.
-   */
+  /** Batches that have ended but are not committed, because work of them or of earlier ones is unfinished. */
   #ended: Pick<BatchPosition, 'end' | 'mark'>[] = [];
-  /**
-   * The batch whose handler last reported that work of earlier batches is done, until the handler is asked what is
-   * left.
-   */
-  #told: BatchPosition | null = null;
+  /** The batch whose handler last reported finished work, until `unfinishedFrom` is called. */
+  #workEnded: BatchPosition | null = null;
   #trail = new MarkTrail(null);
   #note: CommitNote = NO_NOTE;
   #working: Promise<void> | null = null;
-  #intake: Intake = 'taking';
+  #intake: Intake = 'reading';
 
   constructor(options: RecordPartitionOptions) {
     this.#options = options;
-    const { log, handler, metrics, logger } = options;
-    this.#ownership = new Ownership(options.waits?.attempt);
-    this.#owned = createOwnedPartition({ log, metrics, logger, ownership: this.#ownership });
-    this.#standstill = new PartitionPause(this.#owned, options.waits?.pause);
+    this.#owned = new OwnedPartition(options);
+    this.#ownership = this.#owned.ownership;
+    const { log, handler } = options;
     this.#next = log.committed;
     this.#done = log.committed;
     this.#committed = log.committed;
@@ -103,15 +81,15 @@ export class RecordPartition implements PartitionWorker {
 
   get settled(): number {
     const isBusy = this.#working !== null || this.#queue.length > 0;
-    return isBusy || this.#ownership.over || this.#intake === 'standing' ? this.#done : this.#next;
+    return isBusy || this.#ownership.over || this.#intake === 'paused' ? this.#done : this.#next;
   }
 
   get healthy(): boolean {
-    return this.#intake !== 'standing';
+    return this.#intake !== 'paused';
   }
 
   get blocker(): string | null {
-    return this.#owned.blocker.sentence;
+    return this.#owned.blocker;
   }
 
   get #batchRecordsMax(): number {
@@ -119,7 +97,7 @@ export class RecordPartition implements PartitionWorker {
   }
 
   accept(records: readonly StreamRecord[], end: number, batches: readonly LogMark[] = []): void {
-    if (this.#ownership.over || (this.#intake !== 'taking' && this.#intake !== 'full')) return;
+    if (this.#ownership.over || (this.#intake !== 'reading' && this.#intake !== 'full')) return;
     this.#trail.add(batches);
     for (const record of records) if (record.offset >= this.#next) this.#queue.push(record);
     this.#next = Math.max(this.#next, end);
@@ -131,8 +109,8 @@ export class RecordPartition implements PartitionWorker {
   }
 
   async drain(budgetMs: number): Promise<void> {
-    // Do not wait for a standing partition, which would use the whole budget, or for one that has not begun.
-    const hasWork = this.#working !== null && ['taking', 'full', 'draining'].includes(this.#intake);
+    // A paused partition would use the whole budget, and one that has not started has no work.
+    const hasWork = this.#working !== null && ['reading', 'full', 'draining'].includes(this.#intake);
     if (this.#intake !== 'ended') this.#intake = 'draining';
     if (hasWork) await waitAtMost(budgetMs, this.#working!, () => {});
     this.end();
@@ -144,50 +122,21 @@ export class RecordPartition implements PartitionWorker {
     this.#ownership.end();
     this.#queue = [];
     const { log, handler } = this.#options;
-    // The last batch may still be ending. The handler is called when nothing of it runs here any more.
+    // The last batch may still be running.
     void (this.#working ?? Promise.resolve()).then(() => handler.onRevoke?.(log.topic, log.partition));
   }
 
-  /**
-   * Asked here, and not while the member joins the group: a store that is down must not keep the member from its
-   * heartbeats.
-   */
+  /** Not awaited by the join of the group: a store that is down must not delay heartbeats. */
   async #start(): Promise<void> {
-    const { log, handler, metrics, logger } = this.#options;
-    const { topic, partition, committed, start: logStart } = log;
-    const { isDecision } = this.#note;
-    let told = '';
+    const { log } = this.#options;
     try {
-      const assigned = {
-        topic,
-        partition,
-        committed,
-        logStart,
-        isOperatorDecision: isDecision,
-        signal: this.#ownership.signal,
-        hasBatch: (mark: LogMark) => hasBatch(log, mark),
-      };
-      const ask = async () => {
-        const start = await handler.onAssign!(assigned);
-        if (start > committed) throw new Error(`${topic}/${partition} cannot start at ${start}, behind ${committed}`);
-        return start;
-      };
-      const askInTime = () =>
-        this.#ownership.retry(ask, (error) => {
-          if (!(error instanceof RetryableFault)) return false;
-          metrics.retry(topic, 'assign');
-          // Repeated for as long as it takes. The same reason is logged only once.
-          if (error.message !== told) logger?.warn({ error, topic, partition }, 'where to start is asked again');
-          told = error.message;
-          return true;
-        });
-      const start = await this.#insist(askInTime);
+      const start = await this.#insist(() => this.#fetchStart());
       this.#next = start;
       this.#done = start;
-      // Reading starts further back, so the mark of the commit comes after what is read first.
-      if (start < committed) this.#trail = new MarkTrail(null);
-      // It may have been told to drain, or to end, while the handler was asked.
-      if (this.#intake === 'starting') this.#intake = 'taking';
+      // Reading starts before the commit, so the commit's mark comes after what is read first.
+      if (start < log.committed) this.#trail = new MarkTrail(null);
+      // It may have been drained or ended in the meantime.
+      if (this.#intake === 'starting') this.#intake = 'reading';
       log.seek(start);
       log.resume();
     } catch (fault) {
@@ -197,12 +146,42 @@ export class RecordPartition implements PartitionWorker {
     }
   }
 
+  /** Calls `onAssign` until it returns. Logs a repeated reason once. */
+  async #fetchStart(): Promise<number> {
+    const { log, handler, metrics, logger } = this.#options;
+    const { topic, partition, committed, start: logStart } = log;
+    const assigned = {
+      topic,
+      partition,
+      committed,
+      logStart,
+      isOperatorDecision: this.#note.isDecision,
+      signal: this.#ownership.signal,
+      hasBatch: (mark: LogMark) => hasBatch(log, mark),
+    };
+    let logged = '';
+    const fetchOnce = async () => {
+      const start = await handler.onAssign!(assigned);
+      if (start > committed)
+        throw new Error(`${topic}/${partition} cannot start at ${start}, after commit ${committed}`);
+      return start;
+    };
+    return await this.#ownership.retry(fetchOnce, (error) => {
+      if (!(error instanceof RetryableFault)) return false;
+      metrics.retry(topic, 'assign');
+      if (error.message !== logged) logger?.warn({ error, topic, partition }, 'start offset unknown, retrying');
+      logged = error.message;
+      return true;
+    });
+  }
+
   async #work(): Promise<void> {
     const { log, metrics } = this.#options;
+    const isRunning = () => this.#intake !== 'draining' && !this.#ownership.over;
     try {
-      while ((this.#queue.length > 0 || this.#told !== null) && this.#intake !== 'draining' && !this.#ownership.over)
-        if (this.#told !== null) await this.#commit(this.#told);
-        else await this.#takeBatch();
+      while ((this.#queue.length > 0 || this.#workEnded !== null) && isRunning())
+        if (this.#workEnded !== null) await this.#commit(this.#workEnded);
+        else await this.#handleBatch();
     } catch (fault) {
       if (fault instanceof Fenced) metrics.block(log.topic, 'fenced');
       if (fault instanceof Fenced || fault instanceof OwnershipOver) this.#ownership.end();
@@ -212,7 +191,7 @@ export class RecordPartition implements PartitionWorker {
     }
   }
 
-  async #takeBatch(): Promise<void> {
+  async #handleBatch(): Promise<void> {
     const { log, metrics } = this.#options;
     const records = this.#queue.splice(0, this.#batchRecordsMax);
     const end = this.#queue.length === 0 ? this.#next : records.at(-1)!.offset + 1;
@@ -225,87 +204,85 @@ export class RecordPartition implements PartitionWorker {
       committed: this.#committed,
       signal: this.#ownership.signal,
       workEnded: () => {
-        this.#told = position;
-        const isAtWork = this.#intake === 'taking' || this.#intake === 'full';
-        if (!this.#ownership.over && isAtWork) this.#working ??= this.#work();
+        this.#workEnded = position;
+        const isReading = this.#intake === 'reading' || this.#intake === 'full';
+        if (!this.#ownership.over && isReading) this.#working ??= this.#work();
       },
     };
-    await this.#insist(() => this.#handle(records, position));
+    await this.#insist(() => this.#callHandler(records, position));
     this.#ended.push(position);
     await this.#commit(position);
     this.#done = end;
     this.#trail.forget(end);
     metrics.record(log.topic, { kind: 'ok' }, records.length);
-    this.#goOn();
+    this.#resume();
   }
 
   /**
-   * Repeats the work until it succeeds. After a fault the partition stands, and the same work is tried again now and
-   * then. Records that came meanwhile were not taken, and are read again.
+   * Repeats work until it succeeds, and pauses the partition in between. Records ignored while it was paused are fetched
+   * again.
    * @throws OwnershipOver
    */
   async #insist<T>(work: () => Promise<T>): Promise<T> {
-    // Fetching stays paused behind a standstill, until the work that comes next resumes it.
-    const goesOnAs = this.#intake === 'starting' ? 'starting' : 'full';
+    // Fetching stays paused until the next work resumes it.
+    const continueAs = this.#intake === 'starting' ? 'starting' : 'full';
     for (;;) {
       try {
         const result = await work();
         this.#ownership.check();
-        if (this.#intake === 'standing') this.#standUp(goesOnAs);
+        if (this.#intake === 'paused') {
+          this.#intake = continueAs;
+          this.#owned.resume(this.#done);
+          this.#options.log.seek(this.#next);
+        }
         return result;
       } catch (fault) {
         if (fault instanceof OwnershipOver || this.#intake === 'draining') throw fault;
         this.#ownership.check();
-        this.#intake = 'standing';
-        await this.#standstill.wait(this.#done, fault);
+        this.#intake = 'paused';
+        await this.#owned.pauseForRetry(this.#done, fault);
         this.#ownership.check();
       }
     }
   }
 
-  #standUp(goesOnAs: Intake) {
-    this.#intake = goesOnAs;
-    this.#standstill.end(this.#done);
-    this.#options.log.seek(this.#next);
-  }
-
-  async #handle(records: readonly StreamRecord[], position: BatchPosition) {
-    const { handler, metrics, logger, log } = this.#options;
+  async #callHandler(records: readonly StreamRecord[], position: BatchPosition) {
+    const { handler, metrics, logger } = this.#options;
     const { topic, partition, start } = position;
-    const handle = () => handler.onBatch(records, position);
-    await this.#ownership.retry(handle, (error) => {
-      if (!(error instanceof RetryableFault)) return false;
-      metrics.retry(log.topic, 'batch');
-      retryLogOf(logger)?.report(
-        { topic, partition, level: 'warn', error, fields: { start } },
-        'a batch is tried again',
-      );
-      return true;
-    });
+    await this.#ownership.retry(
+      () => handler.onBatch(records, position),
+      (error) => {
+        if (!(error instanceof RetryableFault)) return false;
+        metrics.retry(topic, 'batch');
+        const attempt = { topic, partition, level: 'warn' as const, error, fields: { start } };
+        retryLogOf(logger)?.report(attempt, 'batch failed, retrying');
+        return true;
+      },
+    );
     this.#ownership.check();
   }
 
-  /** Commits never go back: after a rewind nothing is committed before the offset that is committed already. */
+  /** Commits never move back, also after a start before the committed offset. */
   async #commit(position: BatchPosition) {
-    this.#told = null;
+    this.#workEnded = null;
     const unfinished = this.#options.handler.unfinishedFrom?.(position) ?? Number.POSITIVE_INFINITY;
     const last = this.#ended.findLast(({ end }) => end <= unfinished);
     if (last === undefined) return;
     this.#ended = this.#ended.filter(({ end }) => end > last.end);
     if (last.end <= this.#committed) return;
     this.#note = { ...this.#note, mark: last.mark, isDecision: false, triedTo: null };
-    await commitOffset(this.#owned, last.end, toMetadata(this.#note));
+    await this.#owned.commit(last.end, toMetadata(this.#note));
     this.#committed = last.end;
   }
 
-  #goOn() {
+  #resume() {
     if (this.#intake !== 'full' || this.#queue.length >= this.#batchRecordsMax) return;
-    this.#intake = 'taking';
+    this.#intake = 'reading';
     this.#options.log.resume();
   }
 
   #stop(error: unknown) {
-    if (this.#intake !== 'ended') this.#intake = 'standing';
-    pausePartition(this.#owned, this.#done, error);
+    if (this.#intake !== 'ended') this.#intake = 'paused';
+    this.#owned.pause(this.#done, error);
   }
 }

@@ -1,89 +1,57 @@
-import { createLogger } from '@playline/runtime';
-import { until } from '@playline/testkit';
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { type Consumer, RetryableFault } from '../ports.ts';
-import { createMemoryLog } from '../test/memory/index.ts';
-import { send } from '../test/producer-contract.ts';
-import { createTokenSink, TokenStore } from '../test/token-store.ts';
-import { RetryNotice } from './retry-log.ts';
-
-const TOPIC = 'topic';
-const PARTITIONS = 6;
-const none = { minMs: 0, maxMs: 0 };
-const waits = { attempt: none, pause: none };
+import { afterEach, beforeEach, expect, it, vi } from 'vitest';
+import { openLines } from '../test/fake-log.ts';
+import { RetryLog, RetryNotice } from './retry-log.ts';
 
 beforeEach(() => void vi.useFakeTimers({ toFake: ['performance'] }));
 afterEach(() => void vi.useRealTimers());
 
-async function openBench(open: 'writer' | 'handler') {
-  const log = createMemoryLog({ partitions: PARTITIONS });
-  const lines: Record<string, unknown>[] = [];
-  const write = (line: string) => void lines.push(JSON.parse(line));
-  const logger = createLogger({ service: 'test', level: 'warn' }, { write });
-  const producer = log.openProducer();
-  for (let i = 0; i < PARTITIONS; i++) await send(producer, [{ topic: TOPIC, key: null, value: Buffer.from('row') }]);
-  const state = { attempts: 0, refuses: true };
-  const attempt = () => {
-    state.attempts++;
-    if (state.refuses) throw new RetryableFault(`ClickHouse 516 AUTHENTICATION_FAILED: attempt ${state.attempts}`);
-  };
-  const store = new TokenStore();
-  store.onWrite = (_name, moment) => (moment === 'before' ? attempt() : undefined);
-  const limits = { rowsMax: 1, bytesMax: 1_000, ageMaxMs: 1 };
-  const consumer: Consumer & { idle(): Promise<void> } =
-    open === 'writer'
-      ? log.openBlockConsumer({ topics: [TOPIC], sink: createTokenSink(store), limits, logger, waits })
-      : log.openRecordConsumer({ topics: [TOPIC], onBatch: async () => attempt(), logger, waits });
-  return { state, lines, consumer };
+function openLog() {
+  const { logger, lines } = openLines();
+  const log = new RetryLog(logger);
+  const fail = (partition: number, reason: string) =>
+    log.report({ topic: 'topic', partition, level: 'warn', error: new Error(reason), fields: { start: 3 } }, 'failed');
+  return { lines, fail };
 }
 
-describe.each(['writer', 'handler'] as const)('a %s whose store refuses every partition', (kind) => {
-  it('says so in one line with the reason and without a stack, then counts all attempts at growing distances', async () => {
-    const { state, lines, consumer } = await openBench(kind);
-    await until('many attempts', () => state.attempts >= 20 * PARTITIONS);
-    expect(lines).toHaveLength(1);
-    expect(lines[0]).toMatchObject({ level: 'warn', topic: TOPIC, attempts: 1, partitions: 1 });
-    expect(lines[0]!.reason).toContain('AUTHENTICATION_FAILED');
-    expect(JSON.stringify(lines)).not.toContain('stack');
-    const before = state.attempts;
-    vi.advanceTimersByTime(1_000);
-    await until('the next line', () => lines.length === 2);
-    expect(lines[1]).toMatchObject({ partitions: PARTITIONS, forSeconds: 1 });
-    expect(lines[1]!.attempts).toBeGreaterThan(before);
-    state.refuses = false;
-    await consumer.idle();
-    await consumer.close();
-    expect(lines).toHaveLength(2);
-  });
+it('the log of retries has one line for a reason of all partitions, without a stack, and counts at growing intervals', () => {
+  const { lines, fail } = openLog();
+  for (let attempt = 0; attempt < 120; attempt++) fail(attempt % 6, `refused, attempt ${attempt}`);
+  expect(lines).toHaveLength(1);
+  expect(lines[0]).toMatchObject({ level: 'warn', topic: 'topic', partition: 0, start: 3, attempts: 1, partitions: 1 });
+  expect(lines[0]).toMatchObject({ reason: 'refused, attempt 0', msg: 'failed' });
+  expect(JSON.stringify(lines)).not.toContain('stack');
+  vi.advanceTimersByTime(1_000);
+  fail(2, 'refused, attempt 120');
+  expect(lines).toHaveLength(2);
+  expect(lines[1]).toMatchObject({ attempts: 121, partitions: 6, forSeconds: 1 });
 });
 
-describe('a store that refuses again after it has worked for a while', () => {
-  it('is logged at once', async () => {
-    const { state, lines, consumer } = await openBench('writer');
-    await until('a line', () => lines.length === 1);
-    vi.advanceTimersByTime(60_000);
-    await until('another', () => lines.length === 2);
-    expect(lines[1]).toMatchObject({ attempts: 1, forSeconds: 0 });
-    state.refuses = false;
-    await consumer.idle();
-    await consumer.close();
-  });
+it('the log of retries reports another reason, and a reason that returns after a minute, immediately', () => {
+  const { lines, fail } = openLog();
+  for (const reason of ['refused', 'refused', 'busy']) fail(0, reason);
+  vi.advanceTimersByTime(60_000);
+  fail(0, 'refused');
+  expect(lines.map(({ reason, attempts }) => [reason, attempts])).toEqual([
+    ['refused', 1],
+    ['busy', 1],
+    ['refused', 1],
+  ]);
 });
 
-it('logs the first failed attempt at once and the others less and less often, but never stops', () => {
+it('a retry notice is due for the first failed attempt, then less and less often, at least every ten minutes', () => {
   const notice = new RetryNotice();
-  const told: number[] = [];
+  const dueAt: number[] = [];
   // A day of attempts, one in five seconds.
   for (let second = 0; second < 86_400; second += 5) {
     const due = notice.next();
     if (due !== null) {
-      told.push(second);
+      dueAt.push(second);
       expect(due).toEqual({ attempts: second / 5 + 1, forSeconds: second });
     }
     vi.advanceTimersByTime(5_000);
   }
-  expect(told.slice(0, 6)).toEqual([0, 5, 10, 15, 25, 45]);
-  const distances = told.slice(1).map((second, index) => second - told[index]!);
+  expect(dueAt.slice(0, 6)).toEqual([0, 5, 10, 15, 25, 45]);
+  const distances = dueAt.slice(1).map((second, index) => second - dueAt[index]!);
   expect(Math.max(...distances)).toBe(600);
-  expect(told.length).toBeLessThan(160);
+  expect(dueAt.length).toBeLessThan(160);
 });

@@ -1,21 +1,18 @@
+/** Logs failed attempts that are retried, without a line for each. */
 import type { Logger } from '@playline/runtime';
 
-/** First time between two lines about the same attempts; it doubles up to the last. */
+/** First and longest time between two lines about the same attempts; it doubles in between. */
 const DISTANCE_MIN_MS = 1_000;
-/** Six lines an hour: enough to follow, and a whole night of them can still be read. */
 const DISTANCE_MAX_MS = 600_000;
 
-/** Decides when repeated failures are logged: the first at once, then at growing intervals. */
+/** Decides when repeated failures are logged: the first immediately, then at growing intervals. */
 export class RetryNotice {
   #attempts = 0;
   #sinceMs = 0;
   #dueMs = 0;
   #distanceMs = DISTANCE_MIN_MS;
 
-  /**
-   * Counts a failed attempt.
-   * @returns how many there were and for how long when it is time for a line; else null
-   */
+  /** Counts a failed attempt. @returns the number of attempts and their duration when a line is due; else null */
   next(): { attempts: number; forSeconds: number } | null {
     const nowMs = performance.now();
     if (this.#attempts++ === 0) this.#sinceMs = nowMs;
@@ -26,10 +23,7 @@ export class RetryNotice {
   }
 }
 
-/**
- * Longer than the longest wait between two attempts. A failure after such a pause is a new incident, and is logged at
- * once.
- */
+/** Longer than the longest wait between two attempts. A failure after such a pause is a new incident. */
 const INCIDENT_END_MS = 60_000;
 /** Reasons with changing texts could otherwise be kept for ever. */
 const INCIDENTS_MAX = 100;
@@ -40,27 +34,24 @@ interface Incident {
   lastMs: number;
 }
 
-/** What one attempt failed at. */
+/** One failed attempt. */
 export interface FailedAttempt {
   readonly topic: string;
   readonly partition: number;
   readonly level: 'warn' | 'error';
   readonly error: unknown;
-  /** Further fields of the line, about the partition that it names. */
+  /** Further fields of the line. */
   readonly fields?: Readonly<Record<string, unknown>>;
 }
 
 const toReason = (error: unknown) => (error instanceof Error ? error.message : String(error));
-/** Lines that differ in numbers only (offsets, ports, durations) count as the same. */
+/** Lines that differ only in numbers (offsets, ports, durations) count as the same. */
 const toShape = (text: string) => text.replace(/\d+/g, '#');
 
-/**
- * Logs failed attempts of all partitions of a process together: a store that refuses one partition refuses the others
- * too, and a person needs to read the reason once. The first line comes at once, then counts at growing intervals.
- */
+/** Logs failed attempts of all partitions of a process together, because a store that refuses one refuses all. */
 export class RetryLog {
   readonly #logger: Logger;
-  readonly #stories = new Map<string, Incident>();
+  readonly #incidents = new Map<string, Incident>();
 
   constructor(logger: Logger) {
     this.#logger = logger;
@@ -68,24 +59,26 @@ export class RetryLog {
 
   report({ topic, partition, level, error, fields }: FailedAttempt, message: string): void {
     const reason = toReason(error);
-    const story = this.#storyOf(toShape(`${level} ${message} ${reason}`));
-    story.partitions.add(`${topic}/${partition}`);
-    const told = story.notice.next();
-    if (told === null) return;
-    this.#logger[level]({ ...told, partitions: story.partitions.size, topic, partition, ...fields, reason }, message);
+    const incident = this.#incidentOf(toShape(`${level} ${message} ${reason}`));
+    incident.partitions.add(`${topic}/${partition}`);
+    const counts = incident.notice.next();
+    if (counts === null) return;
+    const { size: partitions } = incident.partitions;
+    this.#logger[level]({ ...counts, partitions, topic, partition, ...fields, reason }, message);
     // The stack is logged at level debug only.
     this.#logger.debug({ error, topic, partition }, message);
   }
 
-  #storyOf(name: string): Incident {
+  #incidentOf(name: string): Incident {
     const nowMs = performance.now();
-    const known = this.#stories.get(name);
-    const goesOn = known !== undefined && nowMs - known.lastMs < INCIDENT_END_MS;
-    const story = goesOn ? known : { notice: new RetryNotice(), partitions: new Set<string>(), lastMs: nowMs };
-    story.lastMs = nowMs;
-    if (this.#stories.size >= INCIDENTS_MAX && !goesOn) this.#stories.clear();
-    this.#stories.set(name, story);
-    return story;
+    let incident = this.#incidents.get(name);
+    if (incident === undefined || nowMs - incident.lastMs >= INCIDENT_END_MS) {
+      if (this.#incidents.size >= INCIDENTS_MAX) this.#incidents.clear();
+      incident = { notice: new RetryNotice(), partitions: new Set(), lastMs: nowMs };
+      this.#incidents.set(name, incident);
+    }
+    incident.lastMs = nowMs;
+    return incident;
   }
 }
 

@@ -1,33 +1,28 @@
+/** Stores the rows of a block once, in a store that drops an insert whose token it has seen. */
 import { randomUUID } from 'node:crypto';
 import type { Metrics } from '@playline/runtime';
 import { StoreFault } from '@playline/stores';
 import { OversizeFault, RetryableFault } from '../ports.ts';
 
-/**
- * Rows of one block for one table of a store that drops an insert whose token it has seen. A row is named by its index.
- * No record has two rows in one table, so offsets tell which rows are stored.
- */
+/** Rows of one block for one table, named by index. Offsets are unique, so they identify stored rows. */
 export interface TokenRows {
   readonly count: number;
-  /** Offset of the record that the row came from. */
+  /** Offset of the row's record. */
   offsetOf(row: number): number;
-  /** The part of the table that the row belongs to: the store remembers tokens separately for each part. */
+  /** The part of the table that the row belongs to. The store remembers tokens by part. */
   partOf(row: number): number;
   /**
    * Inserts the rows, unless the store remembers the token.
    * @throws RetryableFault when it is unknown whether the rows are stored, OversizeFault when there were too many
    */
   insert(rows: readonly number[], token: string): Promise<void>;
-  /**
-   * Which offsets have a row in the table. Only asked about these rows.
-   * @throws RetryableFault
-   */
+  /** Which of these rows are stored, by offset. @throws RetryableFault */
   storedOffsets(rows: readonly number[]): Promise<ReadonlySet<number>>;
 }
 
-/** What this owner has learned about the tokens of a block; one for each block, kept between attempts. */
+/** What this owner knows about the tokens of a block; one for each block, kept between attempts. */
 export interface TokenNotes {
-  /** Tokens that the store certainly remembers: rows that anybody else sends under them are dropped. */
+  /** Tokens that the store remembers for certain: any other insert under them is dropped. */
   readonly closed: Set<string>;
   /** How often an insert under a token was refused for its size. */
   readonly refusals: Map<string, number>;
@@ -40,34 +35,22 @@ export interface StoreOnceOptions {
   /** Offsets of the block, `end` exclusive. */
   readonly start: number;
   readonly end: number;
-  /** The token for the rows of a range of offsets; every owner computes the same. */
+  /** The token for the rows of a range of offsets, the same for every owner. */
   tokenOf(start: number, end: number): string;
-  /** True when this owner or an earlier one may have sent rows of the block before. */
+  /** True when rows of the block may have been sent before. */
   readonly triedBefore: boolean;
   readonly notes: TokenNotes;
 }
 
-/**
- * After this many refusals of one token, its size is the cause and not a moment's shortage: with the waits in between
- * they take about three seconds. Halving a block that would have fitted only costs a few small inserts.
- */
+/** After this many refusals of one token (about three seconds), its size is the cause. Halving too early costs little. */
 export const REFUSALS_MAX = 5;
 
 /**
- * Stores the rows of a block once, whatever became of earlier attempts; called again until it resolves.
- *
- * An untried block is one insert. Of any other block the store may have all rows, some of them, or none although it
- * remembers the token (an engine that dies after it has noted the token and before it renames the part). So:
- * 1. Rows that are stored are left out.
- * 2. The others are sent under the token of the range. From then on that token is closed: the store drops every copy
- * that an earlier attempt or an earlier owner still has on its way.
- * 3. Rows that are missing even then are nowhere, and no token that they were sent under can store them any more. They
- * are sent under the tokens of the two halves of the range, each by the same steps. The row of a range that cannot be
- * halved is sent under further tokens of that range, one after the other. A range that is refused for its size again
- * and again goes to step 3 as well. One row of each part closes its token.
- *
- * Every owner goes through the same tokens in the same order, so two owners never write a row under two tokens.
- * @throws RetryableFault to be called again; Error, before anything is sent, when two rows come from one record
+ * Stores the rows of a block once, whatever earlier attempts did. Call it until it resolves. Of a block that was tried
+ * before, (1) stored rows are left out; (2) the rest is sent under the token of the range, so that the store drops copies
+ * in flight; (3) rows that are missing even then are sent under the tokens of the two halves. A range that cannot be
+ * halved uses further tokens. Every owner uses the same tokens in the same order.
+ * @throws RetryableFault; Error, before anything is sent, when two rows come from one record
  */
 export async function storeOnce(options: StoreOnceOptions): Promise<void> {
   const { rows, start, end } = options;
@@ -77,14 +60,11 @@ export async function storeOnce(options: StoreOnceOptions): Promise<void> {
   await storeRest(options, await findMissing(rows, all), { start, end });
 }
 
-/**
- * If two rows of one record shared an offset, a lost second row would count as stored.
- * @throws Error when two rows have the same offset
- */
+/** @throws Error when two rows have the same offset: a lost second row would count as stored */
 function checkOffsets({ count, offsetOf }: TokenRows): void {
   let last = -1;
   let row = 0;
-  // Rows are nearly always in the order of the log, which can be checked without memory.
+  // Rows are nearly always in the order of the log: checked without memory.
   for (; row < count; row++) {
     const offset = offsetOf(row);
     if (offset <= last) break;
@@ -94,15 +74,15 @@ function checkOffsets({ count, offsetOf }: TokenRows): void {
   const seen = new Set<number>();
   for (row = 0; row < count; row++) {
     const offset = offsetOf(row);
-    if (seen.has(offset)) throw new Error(`two rows of the record at ${offset} cannot be stored once`);
+    if (seen.has(offset)) throw new Error(`two rows of the record at offset ${offset} cannot be stored once`);
     seen.add(offset);
   }
 }
 
-async function findMissing(rows: TokenRows, asked: readonly number[]): Promise<number[]> {
-  if (asked.length === 0) return [];
-  const stored = await rows.storedOffsets(asked);
-  return asked.filter((row) => !stored.has(rows.offsetOf(row)));
+async function findMissing(rows: TokenRows, candidates: readonly number[]): Promise<number[]> {
+  if (candidates.length === 0) return [];
+  const stored = await rows.storedOffsets(candidates);
+  return candidates.filter((row) => !stored.has(rows.offsetOf(row)));
 }
 
 async function storeRest(options: StoreOnceOptions, rest: readonly number[], range: { start: number; end: number }) {
@@ -124,10 +104,7 @@ async function storeRest(options: StoreOnceOptions, rest: readonly number[], ran
   );
 }
 
-/**
- * Stores the row of a range that cannot be halved and whose token is used up, under further tokens, one after the
- * other. Every owner uses the same further tokens: with tokens of their own, two owners would store the row twice.
- */
+/** Stores rows of a range that cannot be halved, under further tokens that are the same for every owner. */
 async function storeUnderFurther(options: StoreOnceOptions, rest: readonly number[], token: string): Promise<void> {
   for (let missing = rest, further = 1; missing.length > 0; further++) {
     await close(options, missing, `${token}|${further}`);
@@ -135,10 +112,7 @@ async function storeUnderFurther(options: StoreOnceOptions, rest: readonly numbe
   }
 }
 
-/**
- * Makes the store remember the token in each part that the rows belong to: by sending all rows, unless they are too
- * many.
- */
+/** Makes the store remember the token in each part of the rows: with all rows, or with one row a part if they are too many. */
 async function close(options: StoreOnceOptions, rest: readonly number[], token: string): Promise<void> {
   const { rows, notes } = options;
   if (notes.closed.has(token)) return;
@@ -149,14 +123,11 @@ async function close(options: StoreOnceOptions, rest: readonly number[], token: 
   notes.closed.add(token);
 }
 
-function insertNamed({ rows, notes }: StoreOnceOptions, asked: readonly number[], token: string): Promise<void> {
-  return countRefusal(notes, token, () => rows.insert(asked, token));
+function insertNamed({ rows, notes }: StoreOnceOptions, selected: readonly number[], token: string): Promise<void> {
+  return countRefusal(notes, token, () => rows.insert(selected, token));
 }
 
-/**
- * Runs an insert under a token and notes it when the insert is refused for its size.
- * @throws what the insert throws
- */
+/** Runs an insert under a token and counts a refusal for its size. @throws what the insert throws */
 export async function countRefusal(notes: TokenNotes, token: string, insert: () => Promise<void>): Promise<void> {
   try {
     await insert();
@@ -172,19 +143,14 @@ export interface StoreFoldingOptions {
   readonly token: string;
   readonly triedBefore: boolean;
   readonly notes: TokenNotes;
-  /**
-   *
-   * @throws RetryableFault when it is unknown whether the rows are stored, OversizeFault when there were too many
-   */
+  /** @throws RetryableFault when it is unknown whether the rows are stored, OversizeFault when there were too many */
   insert(rows: readonly number[], token: string): Promise<void>;
 }
 
 /**
- * Stores rows of a table that shows a row and its copies as one at any moment. Call it again until it resolves. Nothing
- * needs to be read first: after a first attempt the rows are sent under tokens that nobody has used, so an
- * acknowledgement can only mean that they are stored. If they are refused for their size again and again, they are sent
- * in halves, then in quarters.
- * @throws RetryableFault to be called again
+ * Stores rows of a table in which copies of a row count as one. Call it until it resolves. After a first attempt, rows are
+ * sent under new tokens, so an acknowledgement proves that they are stored. Rows refused for their size are halved.
+ * @throws RetryableFault
  */
 export async function storeFolding(options: StoreFoldingOptions): Promise<void> {
   const { count, token, notes, insert } = options;
@@ -200,9 +166,9 @@ export async function storeFolding(options: StoreFoldingOptions): Promise<void> 
   }
 }
 
-/** Counts calls of a store of rows, and turns their faults into those that block consumers understand. */
+/** Measures calls of a store of rows, and converts its faults to those of block consumers. */
 export interface StoreCalls {
-  /** Runs an insert. @param rows counted once the store has acknowledged them */
+  /** Runs an insert. @param rows counted when the store has acknowledged them */
   insert(table: string, rows: number, work: () => Promise<void>): Promise<void>;
   /** Runs a query. */
   query<T>(table: string, work: () => Promise<T>): Promise<T>;
@@ -211,10 +177,7 @@ export interface StoreCalls {
 /** From a small block on an idle engine to one that waits for merges. */
 const INSERT_SECONDS = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
 
-/**
- * Counts rows, inserts, their duration and their faults by table. A `StoreFault` becomes what the block protocol
- * expects: try again, try again with fewer rows, or the fault itself, which stops the partition.
- */
+/** Counts rows, inserts, their duration and their faults by table. */
 export function createStoreCalls(metrics: Metrics): StoreCalls {
   const rowsTotal = metrics.counter('playline_store_rows_total', 'Rows acknowledged by the store', ['table']);
   const insertsTotal = metrics.counter('playline_store_inserts_total', 'Inserts acknowledged by the store', ['table']);
@@ -226,7 +189,7 @@ export function createStoreCalls(metrics: Metrics): StoreCalls {
     'table',
     'code',
   ]);
-  const ask: StoreCalls['query'] = async (table, work) => {
+  const query: StoreCalls['query'] = async (table, work) => {
     try {
       return await work();
     } catch (error) {
@@ -236,9 +199,9 @@ export function createStoreCalls(metrics: Metrics): StoreCalls {
     }
   };
   return {
-    query: ask,
+    query,
     insert: (table, rows, work) =>
-      ask(table, async () => {
+      query(table, async () => {
         const stop = seconds.startTimer({ table });
         await work();
         stop();

@@ -14,7 +14,7 @@ async function read(metrics: ReturnType<typeof createMetrics>, name: string) {
   return lines.map((line) => line.slice(name.length).replace(',service="test"', ''));
 }
 
-it('reports the lag of the partitions that are assigned when it is read, and of no others', async () => {
+it('the lag metric has the partitions that are assigned when it is read, and no others', async () => {
   const metrics = createMetrics('test');
   let readings: PartitionReading[] = [];
   let refreshed = 0;
@@ -37,7 +37,7 @@ it('reports the lag of the partitions that are assigned when it is read, and of 
   expect(await read(metrics, 'playline_stream_lag_records')).toEqual([]);
 });
 
-it('tells how long the oldest write of a topic runs, and nothing of topics whose consumer writes no blocks', async () => {
+it('the write age metric has the oldest write of a topic, and no topics without blocks', async () => {
   vi.useFakeTimers({ toFake: ['performance'] });
   const nowMs = performance.now();
   const metrics = createMetrics('test');
@@ -54,7 +54,7 @@ it('tells how long the oldest write of a topic runs, and nothing of topics whose
   expect(await read(metrics, 'playline_stream_oldest_write_seconds')).toEqual(['{topic="slow"} 7', '{topic="calm"} 0']);
 });
 
-it('reports a backlog while there is one, a lag of 0 when everything is stored, and nothing after the end', async () => {
+it('the lag metric has a backlog while there is one, 0 when everything is stored, and nothing after the close', async () => {
   const metrics = createMetrics('test');
   const log = createMemoryLog({ partitions: 1 });
   const producer = log.openProducer();
@@ -73,7 +73,7 @@ it('reports a backlog while there is one, a lag of 0 when everything is stored, 
   expect(await read(metrics, 'playline_stream_lag_records')).toEqual([]);
 });
 
-it('reports the hours until retention may take what waits, for the partition that has the fewest', async () => {
+it('the retention metric has the seconds until retention may delete what waits, of the partition with the fewest', async () => {
   const metrics = createMetrics('test');
   const hour = 3_600_000;
   const waitingFor = (hours: number | null) => (hours === null ? null : Date.now() - hours * hour);

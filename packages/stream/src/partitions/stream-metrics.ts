@@ -2,33 +2,33 @@ import type { Metrics } from '@playline/runtime';
 
 export type RetryStep = 'settle' | 'write' | 'commit' | 'dead-letter' | 'batch' | 'assign';
 
-/** How far the writing of blocks is; its members are absent for workers without blocks. */
+/** Progress of writing blocks; absent for workers without blocks. */
 export interface BlockReading {
-  /** Since when its block is being written, by `performance.now()`; null when none is. */
+  /** Start of the current write by `performance.now()`; null when there is none. */
   readonly writingSinceMs?: number | null;
-  /** Epoch milliseconds of the first record that is not written yet; null when none waits. */
+  /** Epoch milliseconds of the first unwritten record; null when none waits. */
   readonly oldestUnwrittenMs?: number | null;
 }
 
-/** The present state of one assigned partition. */
+/** The current state of one assigned partition. */
 export interface PartitionReading extends BlockReading {
   readonly topic: string;
   readonly partition: number;
-  /** Records between what is done and the end of the log. */
+  /** Unprocessed records before the end of the log. */
   readonly lag: number;
-  /** How long the log keeps its records; null while that is not known, and when it keeps them for ever. */
+  /** How long the log keeps records; null when that is unknown, and when it keeps them for ever. */
   readonly retentionMs?: number | null;
 }
 
-/** A running consumer, as far as its metrics need it. */
+/** A running consumer, as its metrics see it. */
 export interface ReadingSource {
-  /** Updates what the next `readings` need, within a bound; never throws. */
+  /** Updates what `readings` returns, within a bound; never throws. */
   refresh?(): Promise<void>;
-  /** The partitions assigned now, and no others. */
+  /** The partitions assigned now. */
   readings(): readonly PartitionReading[];
 }
 
-/** What consumers count. Records are counted when their block is committed, so a block built again counts once. */
+/** Records are counted when their block is committed, so a block that is built again counts once. */
 export interface StreamMetrics {
   record(topic: string, outcome: { kind: string; reason?: string }, count: number): void;
   block(topic: string, result: 'written' | 'recovered' | 'fenced'): void;
@@ -36,7 +36,7 @@ export interface StreamMetrics {
   /** Offsets that the log no longer had, or never had. */
   skipped(topic: string, count: number): void;
   stopped(topic: string, change: 1 | -1): void;
-  /** Asks this consumer whenever the metrics are read. @returns a call that ends it */
+  /** Reads this consumer whenever the metrics are read. @returns a function that ends it */
   watch(source: ReadingSource): () => void;
 }
 
@@ -86,10 +86,7 @@ export function createStreamMetrics(metrics: Metrics | undefined): StreamMetrics
   return created;
 }
 
-/**
- * Computed when metrics are read: a value that was set on receipt would stay after the backlog, or the partition, is
- * gone.
- */
+/** Computed at each scrape: a stored value would outlive its backlog or its partition. */
 function createReadingGauges(metrics: Metrics): StreamMetrics['watch'] {
   const sources = new Set<ReadingSource>();
   const readings = () => [...sources].flatMap((source) => source.readings());
@@ -140,7 +137,7 @@ function oldestWrites(readings: readonly PartitionReading[]): Map<string, number
   return oldest;
 }
 
-/** For each topic the hours of the partition that has the fewest; the whole retention where nothing waits. */
+/** Hours of the partition that has the fewest, by topic; the whole retention where nothing waits. */
 function leastHoursLeft(readings: readonly PartitionReading[]): Map<string, number> {
   const least = new Map<string, number>();
   for (const { topic, oldestUnwrittenMs, retentionMs } of readings) {
@@ -152,15 +149,14 @@ function leastHoursLeft(readings: readonly PartitionReading[]): Map<string, numb
 }
 
 const HOUR_MS = 3_600_000;
-/** With less than a day left somebody must be alerted: repairing a store may take a night and a morning. */
+/** Repairing a store may take a night and a morning. */
 export const ALARM_HOURS = 24;
 
 /**
- * Hours until retention may take a record; negative when that time has passed. To one decimal: Kafka deletes whole
- * segments, so a record disappears some hours later than that, never earlier. By the wall clock, as retention is.
+ * Hours until retention may delete a record, to one decimal; negative when that time has passed. By the wall clock, as
+ * retention is. Kafka deletes whole segments, so some hours later.
  */
 export function hoursLeft(timestampMs: number, retentionMs: number): number {
-  const goneAtMs = timestampMs + retentionMs;
   const readAtMs = Date.now();
-  return Math.round(((goneAtMs - readAtMs) / HOUR_MS) * 10) / 10;
+  return Math.round(((timestampMs + retentionMs - readAtMs) / HOUR_MS) * 10) / 10;
 }

@@ -40,7 +40,7 @@ export function consumerContract(name: string, open: () => Promise<ConsumerHarne
     });
     afterAll(() => harness.close());
 
-    it('writes every record once, and commits the offset after the last', async () => {
+    it('a block consumer writes every record once, and commits the offset after the last', async () => {
       const topic = await harness.createTopic({ partitions: 3 });
       const groupId = `${topic}-group`;
       const expected = await fill(harness, topic, numbers(400));
@@ -56,7 +56,7 @@ export function consumerContract(name: string, open: () => Promise<ConsumerHarne
       expect([...committed.values()].reduce((sum, offset) => sum + offset, 0)).toBe(400);
     });
 
-    it('goes on where the last consumer of its group closed', async () => {
+    it('a block consumer continues where the last consumer of its group closed', async () => {
       const topic = await harness.createTopic({ partitions: 2 });
       const store = new TokenStore();
       const options = {
@@ -78,7 +78,7 @@ export function consumerContract(name: string, open: () => Promise<ConsumerHarne
       expect(store.offsets(topic)).toEqual(expected);
     });
 
-    it('publishes unreadable records to the dead letters as they were, and goes on', async () => {
+    it('a block consumer publishes unreadable records unchanged to the dead letters, and continues', async () => {
       const topic = await harness.createTopic({ partitions: 1 });
       const store = new TokenStore();
       const poison = Buffer.from('poison \u0000 ÿ');
@@ -95,10 +95,10 @@ export function consumerContract(name: string, open: () => Promise<ConsumerHarne
       await until('commit', async () => (await harness.committed(options.groupId, topic)).get(0) === 5);
       await consumer.close();
       expect(store.offsets(topic)).toEqual(['0/0', '0/4']);
-      const letters = await harness.read(`${topic}.dead`);
-      expect(letters.map(({ value }) => value)).toEqual([poison, Buffer.from('refuse me')]);
-      expect(letters[0]?.key).toEqual(Buffer.from('key'));
-      const headers = Object.entries(letters[0]!.headers).map(([header, value]) => [header, String(value)]);
+      const deadLetters = await harness.read(`${topic}.dead`);
+      expect(deadLetters.map(({ value }) => value)).toEqual([poison, Buffer.from('refuse me')]);
+      expect(deadLetters[0]?.key).toEqual(Buffer.from('key'));
+      const headers = Object.entries(deadLetters[0]!.headers).map(([header, value]) => [header, String(value)]);
       expect(Object.fromEntries(headers)).toMatchObject({
         reason: `TypeError: cannot read ${poison}`,
         step: 'transform',
@@ -110,11 +110,10 @@ export function consumerContract(name: string, open: () => Promise<ConsumerHarne
       });
     });
 
-    it('tries a block again under the same name until the store takes it', async () => {
+    it('a block consumer retries a block under the same name until the store accepts it', async () => {
       const topic = await harness.createTopic({ partitions: 1 });
       const store = new TokenStore();
       const names: string[] = [];
-      // the answer to the first write is lost: the rows are stored, and the consumer cannot know
       store.onWrite = ({ start, end }, moment) => {
         if (moment === 'after' && names.push(`${start}-${end}`) < 3) throw new RetryableFault('the answer was lost');
       };
@@ -127,7 +126,7 @@ export function consumerContract(name: string, open: () => Promise<ConsumerHarne
       expect(store.offsets(topic)).toEqual(expected);
     });
 
-    it('stops one partition on a fault that waiting does not end, and no other', async () => {
+    it('a block consumer pauses one partition at a permanent fault, and no other', async () => {
       const topic = await harness.createTopic({ partitions: 3 });
       const store = new TokenStore();
       store.onWrite = ({ partition }, moment) => {
@@ -143,7 +142,7 @@ export function consumerContract(name: string, open: () => Promise<ConsumerHarne
       expect((await harness.committed(options.groupId, topic)).get(1) ?? 0).toBeLessThanOrEqual(0);
     });
 
-    it('delivers records in order, one batch at a time for each partition, and each batch again until it is done', async () => {
+    it('a record consumer delivers records in order, one batch at a time, and each batch again until it is done', async () => {
       const topic = await harness.createTopic({ partitions: 2 });
       const seen: string[] = [];
       const running = new Set<number>();
@@ -180,7 +179,7 @@ export function consumerContract(name: string, open: () => Promise<ConsumerHarne
       expect(revoked.sort()).toEqual([0, 1]);
     });
 
-    it('starts earlier when the handler says so, and never commits back', async () => {
+    it('a record consumer starts earlier when its handler returns an earlier offset, and never commits back', async () => {
       const topic = await harness.createTopic({ partitions: 1 });
       const groupId = `${topic}-group`;
       await fill(harness, topic, numbers(30));
@@ -209,7 +208,7 @@ export function consumerContract(name: string, open: () => Promise<ConsumerHarne
       expect(commits).toEqual([...commits].sort((a, b) => a - b));
     });
 
-    it('commits no batch whose work goes on, delivers the batches after it, and delivers it again after a restart', async () => {
+    it('a record consumer does not commit unfinished batches, delivers later ones, and repeats them after a restart', async () => {
       const topic = await harness.createTopic({ partitions: 1 });
       const groupId = `${topic}-group`;
       const committed = async () => (await harness.committed(groupId, topic)).get(0) ?? 0;
@@ -247,30 +246,30 @@ export function consumerContract(name: string, open: () => Promise<ConsumerHarne
       await second.close();
     });
 
-    it('commits a batch when its work ends, even if no further batch comes', async () => {
+    it('a record consumer commits a batch when its work ends, even without a further batch', async () => {
       const topic = await harness.createTopic({ partitions: 1 });
       const groupId = `${topic}-group`;
       let unfinished: number | null = 0;
-      const told: (() => void)[] = [];
+      const reports: (() => void)[] = [];
       const consumer = await harness.openRecordConsumer({
         groupId,
         topics: [topic],
         batchRecordsMax: 10,
-        onBatch: async (_, { workEnded }) => void told.push(workEnded),
+        onBatch: async (_, { workEnded }) => void reports.push(workEnded),
         unfinishedFrom: () => unfinished,
       });
       const committed = async () => (await harness.committed(groupId, topic)).get(0) ?? 0;
       await fill(harness, topic, numbers(30));
-      await until('every batch', async () => consumer.lag().get(`${topic}/0`) === 0 && told.length > 0);
+      await until('every batch', async () => consumer.lag().get(`${topic}/0`) === 0 && reports.length > 0);
       expect(await committed()).toBeLessThanOrEqual(0);
       unfinished = null;
-      for (const workEnded of told) workEnded();
+      for (const workEnded of reports) workEnded();
       await until('all is committed', async () => (await committed()) === 30);
       await consumer.close();
-      told[0]!();
+      reports[0]!();
     });
 
-    it('stops a record partition on a fault that waiting does not end, and no other', async () => {
+    it('a record consumer pauses one partition at a permanent fault, and no other', async () => {
       const topic = await harness.createTopic({ partitions: 2 });
       const expected = await fill(harness, topic, numbers(40));
       const seen: string[] = [];

@@ -40,7 +40,7 @@ export function producerContract(name: string, open: () => Promise<ProducerHarne
     });
     afterAll(() => harness.close());
 
-    it('has stored a record when it says so, with its key, value and headers', async () => {
+    it('a producer has stored what it acknowledges, with key, value and headers', async () => {
       const topic = await harness.createTopic({ partitions: 1 });
       const key = Buffer.from('key');
       const headers = { reason: 'why – not', binary: Buffer.from([0, 255, 1]), empty: '' };
@@ -56,10 +56,10 @@ export function producerContract(name: string, open: () => Promise<ProducerHarne
       });
     });
 
-    it('keeps the order of every key, over many sends while one is in flight, each record once', async () => {
+    it('a producer keeps the order of every key over many sends, each record once', async () => {
       const topic = await harness.createTopic({ partitions: 3 });
       const sends: Promise<void>[] = [];
-      const keys = ['a', 'b', 'c', 'd', 'e'].map((letter) => Buffer.from(letter));
+      const keys = ['a', 'b', 'c', 'd', 'e'].map((name) => Buffer.from(name));
       for (let i = 0; i < 400; i++) {
         const records = keys.map((key) => ({ topic, key, value: Buffer.from(String(i)) }));
         sends.push(send(harness.producer, records));
@@ -75,7 +75,7 @@ export function producerContract(name: string, open: () => Promise<ProducerHarne
       }
     });
 
-    it('acknowledges records of several topics together', async () => {
+    it('a producer acknowledges records of several topics together', async () => {
       const [first, second] = [
         await harness.createTopic({ partitions: 2 }),
         await harness.createTopic({ partitions: 1 }),
@@ -88,20 +88,20 @@ export function producerContract(name: string, open: () => Promise<ProducerHarne
       expect((await harness.read(second)).map(text)).toEqual(['link']);
     });
 
-    it('puts a record into the partition that it names, whatever its key says, and keeps no value apart from an empty one', async () => {
+    it('a producer uses the partition that a record names, and distinguishes no value from an empty one', async () => {
       const topic = await harness.createTopic({ partitions: 3 });
       const key = Buffer.from('key');
       const values = [null, Buffer.alloc(0), Buffer.from('x')];
       for (const partition of [0, 1, 2])
         for (const [offset, value] of values.entries()) {
-          const place = await harness.producer.sendForOffset({ topic, key, partition, value });
-          expect(place).toMatchObject({ partition, offset });
+          const stored = await harness.producer.sendForOffset({ topic, key, partition, value });
+          expect(stored).toMatchObject({ partition, offset });
         }
       const found = await harness.read(topic);
       expect(found.map(({ value }) => value)).toEqual([...values, ...values, ...values]);
     });
 
-    it('spreads records without a key over all partitions', async () => {
+    it('a producer spreads records without a key over all partitions', async () => {
       const topic = await harness.createTopic({ partitions: 4 });
       const record = { topic, key: null, value: Buffer.from('x') };
       await Promise.all(Array.from({ length: 40 }, () => send(harness.producer, [record])));
@@ -110,7 +110,7 @@ export function producerContract(name: string, open: () => Promise<ProducerHarne
         expect(partitions.filter((each) => each === partition)).toHaveLength(10);
     });
 
-    it('fails a record that is too large, and no other that travels with it', async () => {
+    it('a producer fails a record that is too large, and no other in the same batch', async () => {
       const topic = await harness.createTopic({ partitions: 1, recordBytesMax: 20_000 });
       const small = (i: number) => send(harness.producer, [{ topic, key: null, value: Buffer.from(String(i)) }]);
       // A new leader may not lead yet. A batch refused for its size after such an answer fails as a whole, so send one
@@ -128,7 +128,7 @@ export function producerContract(name: string, open: () => Promise<ProducerHarne
       expect((await harness.read(topic)).map(text)).toEqual(['0', '1', '2', '3', '4']);
     });
 
-    it('carries more bytes than one request may hold, in order', async () => {
+    it('a producer sends more bytes than one request may hold, in order', async () => {
       const topic = await harness.createTopic({ partitions: 1 });
       const value = (i: number) => Buffer.concat([Buffer.from(`${i} `), Buffer.alloc(100_000, 'x')]);
       const records = Array.from({ length: 60 }, (_, i) => ({ topic, key: null, value: value(i) }));
@@ -137,7 +137,7 @@ export function producerContract(name: string, open: () => Promise<ProducerHarne
       expect(found).toEqual(Array.from({ length: 60 }, (_, i) => i));
     });
 
-    it('counts the bytes that it holds, and releases all of them', async () => {
+    it('a producer counts the bytes that it holds, and releases all of them', async () => {
       const topic = await harness.createTopic({ partitions: 1 });
       const sent = send(harness.producer, [{ topic, key: null, value: Buffer.alloc(5_000) }]);
       expect(harness.producer.bytesHeld).toBeGreaterThanOrEqual(5_000);
@@ -145,42 +145,42 @@ export function producerContract(name: string, open: () => Promise<ProducerHarne
       expect(harness.producer.bytesHeld).toBe(0);
     });
 
-    it('returns the place of a placed record, whatever else travels with it', async () => {
+    it('a producer returns the offset of a record, whatever else is in its batch', async () => {
       const topic = await harness.createTopic({ partitions: 3 });
       const sends: Promise<unknown>[] = [];
-      const placed: { value: string; place: Promise<RecordMetadata> }[] = [];
+      const sent: { value: string; stored: Promise<RecordMetadata> }[] = [];
       for (let i = 0; i < 90; i++) {
-        const record = { topic, key: Buffer.from(`key ${i % 7}`), value: Buffer.from(`placed ${i}`) };
+        const record = { topic, key: Buffer.from(`key ${i % 7}`), value: Buffer.from(`offset ${i}`) };
         sends.push(
           send(
             harness.producer,
             [0, 1, 2].map((n) => ({ ...record, value: Buffer.from(`other ${i} ${n}`) })),
           ),
         );
-        placed.push({ value: `placed ${i}`, place: harness.producer.sendForOffset(record) });
+        sent.push({ value: `offset ${i}`, stored: harness.producer.sendForOffset(record) });
         if (i % 20 === 0) await new Promise((resolve) => setImmediate(resolve));
       }
       await Promise.all(sends);
       const records = await harness.read(topic);
-      for (const { value, place } of placed) {
+      for (const { value, stored } of sent) {
         const { partition, offset } = records.find((record) => text(record) === value)!;
-        expect(await place).toMatchObject({ partition, offset });
+        expect(await stored).toMatchObject({ partition, offset });
       }
       expect(harness.producer.bytesHeld).toBe(0);
     });
 
-    it('returns no place for a record that it could not store', async () => {
+    it('a producer returns no offset for a record that it could not store', async () => {
       const topic = await harness.createTopic({ partitions: 1, recordBytesMax: 20_000 });
-      const placed = harness.producer.sendForOffset({ topic, key: null, value: randomBytes(40_000) });
-      await expect(placed).rejects.toThrow();
+      const stored = harness.producer.sendForOffset({ topic, key: null, value: randomBytes(40_000) });
+      await expect(stored).rejects.toThrow();
       expect(await harness.read(topic)).toEqual([]);
     });
 
-    it('is ready when its log answers', async () => {
+    it('a producer is ready when its log answers', async () => {
       expect(await harness.producer.ready()).toBe(true);
     });
 
-    it('answers a send without records', async () => {
+    it('a producer completes a send without records', async () => {
       await send(harness.producer, []);
     });
   });

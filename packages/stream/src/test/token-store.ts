@@ -11,30 +11,24 @@ export interface StoredRow {
 
 /**
  * Result of an insert. `refused`: nothing is stored. `halfway`: the rows of one part are stored. `unanswered`: all are
- * stored, but the answer is lost. `forgotten`: the token is remembered without its rows, as after a crash between the
- * two. `broken`: a fault that waiting does not end.
+ * stored, but the answer is lost. `forgotten`: the token is remembered without its rows. `broken`: a permanent fault.
  */
 export type InsertOutcome = 'stored' | 'refused' | 'halfway' | 'unanswered' | 'forgotten' | 'broken';
 
-/** The table has partitions, like one of ClickHouse: tokens are remembered separately for each. */
+/** Tokens are remembered by part, as in ClickHouse. */
 const PARTS = 2;
 const partOf = (offset: number) => offset % PARTS;
 
-/**
- * A store that keeps every row except those of a token that it has seen, like a ClickHouse table. If a consumer writes
- * a record in two different blocks, there are two rows.
- */
+/** A store that keeps every row except those of a token that it has seen, like a ClickHouse table. */
 export class TokenStore {
   readonly rows: StoredRow[] = [];
-  /**
-   * Buffers that were released during a write, or twice: rows of another block could then be written under this token.
-   */
+  /** Buffers that were released during a write, or twice: they could hold rows of another block. */
   readonly misuse: string[] = [];
   /** Number of blocks whose buffers were released. */
   released = 0;
   /** Inserts of more rows than this are refused for their size. */
   rowsMax = Number.POSITIVE_INFINITY;
-  /** Control that loses rows: every acknowledgement is trusted, also for blocks that were tried before. */
+  /** Trusts every acknowledgement, also for blocks that were tried before, and loses rows. */
   trustsAcknowledgements = false;
   /** Number of rows of each insert. */
   readonly insertSizes: number[] = [];
@@ -48,23 +42,23 @@ export class TokenStore {
   async insert(rows: readonly StoredRow[], token: string): Promise<void> {
     this.insertSizes.push(rows.length);
     if (rows.length > this.rowsMax) throw new OversizeFault(`${rows.length} rows are too many`);
-    const fate = await this.onInsert();
-    if (fate === 'broken') throw new Error('no such column');
-    if (fate === 'refused') throw new RetryableFault('busy');
+    const outcome = await this.onInsert();
+    if (outcome === 'broken') throw new Error('no such column');
+    if (outcome === 'refused') throw new RetryableFault('busy');
     for (const part of new Set(rows.map(({ offset }) => partOf(offset)))) {
       const isNew = !this.#tokens.has(`${part}|${token}`);
       this.#tokens.add(`${part}|${token}`);
-      if (isNew && fate !== 'forgotten') this.rows.push(...rows.filter(({ offset }) => partOf(offset) === part));
-      if (fate === 'halfway') break;
+      if (isNew && outcome !== 'forgotten') this.rows.push(...rows.filter(({ offset }) => partOf(offset) === part));
+      if (outcome === 'halfway') break;
     }
-    if (fate !== 'stored') throw new RetryableFault(fate);
+    if (outcome !== 'stored') throw new RetryableFault(outcome);
   }
 
   /** Offsets of those of these rows that are stored. A row of a lost log at the same offset has another text. */
-  storedOffsets(asked: readonly StoredRow[]): ReadonlySet<number> {
+  storedOffsets(candidates: readonly StoredRow[]): ReadonlySet<number> {
     const nameOf = ({ topic, partition, offset, text }: StoredRow) => JSON.stringify([topic, partition, offset, text]);
     const stored = new Set(this.rows.map(nameOf));
-    return new Set(asked.filter((row) => stored.has(nameOf(row))).map(({ offset }) => offset));
+    return new Set(candidates.filter((row) => stored.has(nameOf(row))).map(({ offset }) => offset));
   }
 
   /** `partition/offset` of every row, sorted. A doubled row is listed twice. */
@@ -105,7 +99,7 @@ class TokenBlock implements BlockBuilder {
     const store = this.#store;
     // A copy: rows that are added after a release must not be written under this token.
     const rows = [...this.#rows];
-    const named = (asked: readonly number[]) => asked.map((index) => rows[index]!);
+    const pick = (indexes: readonly number[]) => indexes.map((index) => rows[index]!);
     const { topic, partition, start, end, firstTimestampMs, transformVersion, triedBefore = false } = block;
     const name = `${topic}|${partition}|${firstTimestampMs}|${transformVersion}|${block.logDecidedAtMs ?? ''}`;
     try {
@@ -120,8 +114,8 @@ class TokenBlock implements BlockBuilder {
           count: rows.length,
           offsetOf: (row) => rows[row]!.offset,
           partOf: (row) => partOf(rows[row]!.offset),
-          insert: (asked, token) => store.insert(named(asked), token),
-          storedOffsets: async (asked) => store.storedOffsets(named(asked)),
+          insert: (indexes, token) => store.insert(pick(indexes), token),
+          storedOffsets: async (indexes) => store.storedOffsets(pick(indexes)),
         },
       });
       await store.onWrite(block, 'after');

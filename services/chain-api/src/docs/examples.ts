@@ -2,7 +2,6 @@ import { CURSOR_PLACEHOLDERS, type Example, envelope, success } from '@playline/
 import { ADDRESS_EXPECTED } from '@playline/contracts';
 import type { ChainSettings } from '../config.ts';
 
-/** Settings of the deployment that the documentation needs. */
 export interface DocsSettings {
   /** Without a slash at its end. */
   readonly publicUrl: string;
@@ -13,8 +12,8 @@ export interface DocsSettings {
 }
 
 /**
- * State of the service. Limited: the caller has used up its calls. Broken: the store is away. Spent: the project has
- * used up its quota. Mute: the brokers do not answer.
+ * Limited: calls are used up. Broken: the store is unavailable. Spent: the quota is used up. Mute: brokers do not
+ * answer.
  */
 export type Situation = 'limited' | 'broken' | 'spent' | 'mute';
 
@@ -22,13 +21,12 @@ const CONTRACT = '0x5fbdb2315678afecb367f032d93f642f64180aa3';
 const UNKNOWN = '0x000000000000000000000000000000000000dead';
 const PLAYER = '0x70997970c51812dc3a010c7d01b50e0d17dc79c8';
 const UPDATED_AT = '2026-11-22T12:00:00.000000Z';
-/** Placeholder for a cursor, because each deployment signs its own. */
+/** Each deployment signs its own cursors. */
 export const EXAMPLE_CURSOR = 'AQEC…';
 
 const get = (target: string, headers: Record<string, string> = {}) =>
   ({ method: 'GET', target, headers, body: null }) as const;
 
-/** Examples of one token. */
 export function createTokenExamples(settings: DocsSettings): Example[] {
   const chain = firstOf(settings);
   const at = (contract: string) => `/v1/chains/${chain.name}/tokens/${contract}`;
@@ -53,7 +51,7 @@ export function createTokenExamples(settings: DocsSettings): Example[] {
     },
     {
       name: 'token-key',
-      title: 'A rate limit key that is nobody’s',
+      title: 'An unknown rate limit key',
       request: get(at(CONTRACT), { 'x-api-key': 'unknown' }),
       answer: envelope(settings, 'AUTHENTICATION_ERROR', {
         message: 'The key in x-api-key is not valid.',
@@ -69,7 +67,6 @@ export function createTokenExamples(settings: DocsSettings): Example[] {
   ];
 }
 
-/** Examples of the history of a chain. */
 export function createHistoryExamples(settings: DocsSettings): Example[] {
   const chain = firstOf(settings);
   const at = (query: string) => `/v1/chains/${chain.name}/activity-history${query}`;
@@ -128,14 +125,13 @@ function createTroubles(settings: DocsSettings, target: string): Example[] {
   ];
 }
 
-/** Examples of requests that match no operation. */
 export function createNowhereExamples(settings: DocsSettings): Example[] {
   return [
     {
       name: 'unknown-path',
       title: 'A path that is none',
       request: get(`/v1/chains/${firstOf(settings).name}/history`),
-      answer: envelope(settings, 'RESOURCE_NOT_FOUND', { message: 'There is no such path, or not with this method.' }),
+      answer: envelope(settings, 'RESOURCE_NOT_FOUND', { message: 'No operation has this path and method.' }),
     },
   ];
 }
@@ -178,7 +174,6 @@ function createMint(chain: ChainSettings) {
   };
 }
 
-/** The answer to a request with one invalid part. */
 export const invalid = (settings: DocsSettings, field: string, message: string) =>
   envelope(settings, 'VALIDATION_ERROR', { message, details: { errors: [{ field, message }] } });
 

@@ -11,20 +11,18 @@ import { ADDRESS_EXPECTED } from '@playline/contracts';
 import { type DocsSettings, EXAMPLE_CURSOR, firstOf, invalid } from './examples.ts';
 import { SECRET_KEY, secretHeaderOf } from './parts.ts';
 
-/** The examples of each operation. */
 export type MintingExamples = Readonly<
   Record<'collection' | 'stacks' | 'tokens' | 'mint' | 'list' | 'one', readonly Example[]>
 >;
 
-/** The collection of the examples. */
 export const EXAMPLE_COLLECTION = '0x9fe46736679d2d9a65f0992f2272de9f3c7fa6e0';
-/** Contracts that are linked by nobody, and by another project. */
+/** Not linked, and linked by another project. */
 const UNLINKED = '0x000000000000000000000000000000000000dead';
 export const EXAMPLE_FOREIGN = '0xcf7ed3acca5a467e9e704c703e8d87f634fb0fc9';
-/** Placeholder for times that depend on the moment. */
+/** Depends on the time. */
 export const EXAMPLE_RESET = '2026-11-22T12:00:18.000Z';
 export const EXAMPLE_TIME = '2026-11-22T12:00:00.000000Z';
-/** An asset that was accepted before. */
+/** Accepted before. */
 export const EXAMPLE_ASSET = {
   reference_id: 'sword-1001',
   owner_address: '0x70997970c51812dc3a010c7d01b50e0d17dc79c8',
@@ -175,7 +173,7 @@ function createMintExamples({ settings, call }: ExampleParts): Example[] {
     },
     {
       name: 'mint-broken',
-      title: 'The brokers do not answer: nobody knows whether it was accepted',
+      title: 'The brokers do not answer: the outcome is unknown',
       situation: 'mute',
       request: call(MINTS, { body: { assets: [NEXT] } }),
       answer: envelope(settings, 'INTERNAL_SERVER_ERROR'),
@@ -198,7 +196,7 @@ function createOwnerExamples({ settings, call }: ExampleParts): Example[] {
     },
     {
       name: 'mint-with-other-key',
-      title: 'A key that is nobody’s',
+      title: 'An unknown key',
       request: call(MINTS, { body, key: 'unknown' }),
       answer: envelope(settings, 'UNAUTHORISED_REQUEST', { details: { header } }),
     },
@@ -212,7 +210,7 @@ function createOwnerExamples({ settings, call }: ExampleParts): Example[] {
     },
     {
       name: 'mint-unlinked',
-      title: 'A collection that nobody has linked',
+      title: 'A collection that is not linked',
       request: call(MINTS, { body, contract: UNLINKED }),
       answer: envelope(settings, 'RESOURCE_NOT_FOUND', { message: 'No project has linked this collection.' }),
     },
@@ -252,7 +250,7 @@ function createReadExamples({ settings, call, chain }: ExampleParts) {
       },
       {
         name: 'mint-request-unknown',
-        title: 'One that nobody asked for',
+        title: 'An unknown reference id',
         request: call(`${MINTS}/nothing`),
         answer: envelope(settings, 'RESOURCE_NOT_FOUND', { message: 'The collection has no such mint request.' }),
       },

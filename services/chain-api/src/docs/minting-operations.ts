@@ -87,7 +87,7 @@ const collectionAnswer = z
   .meta({ id: 'CollectionAnswer' });
 
 const count = () => z.string().regex(/^\d+$/);
-const reset = () => z.string().meta({ format: 'date-time', description: 'When all of it is there again.' });
+const reset = () => z.string().meta({ format: 'date-time', description: 'Time when the quota is full again.' });
 
 const mintAnswer = z
   .object({
@@ -141,13 +141,13 @@ const COUNT = '^\\d+$';
 const TIME = '^\\d{4}-.*Z$';
 
 const MINT_HEADERS: readonly HeaderSpec[] = [
-  headerOf('imx-mint-requests-limit', 'Token ids that the project may ask for at once.', COUNT),
+  headerOf('imx-mint-requests-limit', 'Burst of token ids that the project may request.', COUNT),
   headerOf('imx-mint-requests-limit-reset', 'When all of them are there again: ISO 8601.', TIME),
   headerOf('imx-remaining-mint-requests', 'Token ids that are left.', COUNT),
   headerOf('imx-mint-requests-retry-after', 'Seconds to wait; 0 when more may be sent.', COUNT),
 ];
 const REFRESH_HEADERS: readonly HeaderSpec[] = [
-  headerOf('imx-refreshes-limit', 'Collections, tokens and stacks that the project may refresh at once.', COUNT),
+  headerOf('imx-refreshes-limit', 'Burst of collections, tokens and stacks that the project may refresh.', COUNT),
   headerOf('imx-refresh-limit-reset', 'When all of them are there again: ISO 8601.', TIME),
   headerOf('imx-remaining-refreshes', 'Those that are left.', COUNT),
   headerOf('Retry-After', 'Seconds to wait; 0 when more may be sent.', COUNT),
@@ -156,9 +156,7 @@ const REFRESH_HEADERS: readonly HeaderSpec[] = [
 const CONFLICT = createAnswer(
   409,
   'Reference ids are taken; `details.values` has each. Nothing was accepted, nothing counted.',
-  {
-    codes: ['CONFLICT_ERROR'],
-  },
+  { codes: ['CONFLICT_ERROR'] },
 );
 
 /** @param conflicts answers that only some operations have */
@@ -167,21 +165,19 @@ function createFaults(...conflicts: readonly AnswerSpec[]): readonly AnswerSpec[
     createAnswer(
       400,
       'Something is missing or not valid; `details.errors` has each part that is not. If the body is not JSON in UTF-8, `details` has `offset`, `line`, `column` and `found`.',
-      {
-        codes: ['VALIDATION_ERROR'],
-      },
+      { codes: ['VALIDATION_ERROR'] },
     ),
     createAnswer(401, 'The secret key is not valid.', { codes: ['UNAUTHORISED_REQUEST'] }),
     createAnswer(403, 'The collection belongs to another project or environment than the key.', {
       codes: ['AUTHENTICATION_ERROR'],
     }),
-    createAnswer(404, 'The chain is not served, or nobody has linked the collection, or it has no such mint request.', {
+    createAnswer(404, 'The chain is not served, the collection is not linked, or it has no such mint request.', {
       codes: ['RESOURCE_NOT_FOUND'],
     }),
     ...conflicts,
     createAnswer(
       429,
-      'More calls than the limit, more than the quota of the project, which the headers of the operation then tell, or, for mints, too many pending assets, or too many that have failed: `details` is then `{"limit":"pending_assets"}` or `{"limit":"failed_assets"}`.',
+      'More calls than the limit, or more than the quota of the project (see the header fields of the operation). For mints also too many pending assets (`details`: `{"limit":"pending_assets"}`) or too many failed ones (`{"limit":"failed_assets"}`).',
       { codes: ['TOO_MANY_REQUESTS_ERROR'], headers: [RETRY_AFTER] },
     ),
     createAnswer(500, 'The service failed, or does not know yet; send the same request again.', {
@@ -193,7 +189,6 @@ function createFaults(...conflicts: readonly AnswerSpec[]): readonly AnswerSpec[
 type Rest = Pick<Operation, 'id' | 'method' | 'path' | 'summary' | 'description' | 'answers' | 'examples'> &
   Partial<Pick<Operation, 'body' | 'paging' | 'parameters'>>;
 
-/** Every operation on a collection. */
 export function createMintingOperations(settings: DocsSettings, chain: Parameter): Operation[] {
   const examples = createMintingExamples(settings);
   const contract = inPath(
@@ -228,7 +223,7 @@ function createRefreshes(examples: MintingExamples): Rest[] {
       method: 'POST',
       path: '/refresh-metadata',
       summary: 'Refresh metadata of a collection',
-      description: ['Says what is known of a collection.', latest],
+      description: ['Sets the metadata of a collection.', latest],
       body: bodyOf('At most 228 KiB.', collectionBody),
       answers: [
         createAnswer(200, 'The metadata is recorded.', { schema: collectionAnswer, headers: REFRESH_HEADERS }),
@@ -241,7 +236,7 @@ function createRefreshes(examples: MintingExamples): Rest[] {
       method: 'POST',
       path: '/metadata/refresh-metadata',
       summary: 'Refresh stacked metadata',
-      description: ['Says what is known of stacks: of metadata that several tokens have in common.', latest],
+      description: ['Sets metadata of stacks, which several tokens share.', latest],
       body: bodyOf('One to ten stacks, at most 228 KiB.', stacksBody),
       answers: [accepted, ...createFaults()],
       examples: examples.stacks,
@@ -251,7 +246,7 @@ function createRefreshes(examples: MintingExamples): Rest[] {
       method: 'POST',
       path: '/nfts/refresh-metadata',
       summary: 'Refresh NFT metadata',
-      description: ['Says what is known of tokens of a collection.', latest],
+      description: ['Sets the metadata of tokens of a collection.', latest],
       body: bodyOf('One to 250 tokens, at most 228 KiB.', tokensBody),
       answers: [accepted, ...createFaults()],
       examples: examples.tokens,
@@ -269,7 +264,7 @@ function createMints(examples: MintingExamples): Rest[] {
       summary: 'Mint NFTs',
       description: [
         'Accepts assets to be minted: all of the request, or none. They are minted afterwards, by the key that signs for the environment of the collection.',
-        'A reference id is accepted once until it has failed, so the same request may be sent again after any fault: what was accepted is told by 409.',
+        'A reference id is accepted once until it has failed. After any error send the same request again: 409 names what was accepted before.',
       ],
       body: bodyOf('One to a hundred assets, at most 2 MiB. null counts as absent.', mintBody),
       answers: [
@@ -284,12 +279,12 @@ function createMints(examples: MintingExamples): Rest[] {
       path,
       summary: 'List mint requests',
       description: [
-        'Gives the mint requests of a collection in the order in which they were accepted, page by page, some seconds behind. One that failed and was accepted again stands at its later place.',
+        'Returns the mint requests of a collection in order of acceptance, page by page, with a delay of some seconds. A request that failed and was accepted again is listed at its latest acceptance.',
         'The end is a page without requests. A cursor belongs to the collection and the status that it was returned for.',
       ],
       parameters: [
         inQuery('status', 'Those alone that have it.', statusParameter),
-        inQuery('page_cursor', 'A cursor as it was returned.', z.string()),
+        inQuery('page_cursor', 'A cursor of an earlier page.', z.string()),
         inQuery('page_size', 'Requests at most.', pageSizeParameter),
       ],
       paging: { parameter: 'page_cursor', next: ['page', 'next_cursor'], previous: ['page', 'previous_cursor'] },
@@ -301,8 +296,8 @@ function createMints(examples: MintingExamples): Rest[] {
       method: 'GET',
       path: `${path}/{reference_id}`,
       summary: 'Get mint request',
-      description: ['Gives one mint request as a list of one. What was accepted is found at once.'],
-      parameters: [inPath('reference_id', 'As it was given, percent-encoded.', referenceParameter)],
+      description: ['Returns one mint request as a list of one, immediately after it was accepted.'],
+      parameters: [inPath('reference_id', 'The reference id of the request, percent-encoded.', referenceParameter)],
       answers: [createAnswer(200, 'The mint request.', { schema: mintRequestsAnswer }), ...createFaults()],
       examples: examples.one,
     },

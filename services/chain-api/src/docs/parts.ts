@@ -2,7 +2,7 @@ import { type AnswerSpec, createRateLimitHeaders, type Parameter, withHeaders } 
 import type { z } from 'zod';
 import type { DocsSettings } from './examples.ts';
 
-/** Kinds of keys: the first is required by no operation, the second by all that are about a collection. */
+/** No operation requires the first; all operations on collections require the second. */
 export const RATE_LIMIT_KEY = 'rateLimit';
 export const SECRET_KEY = 'secret';
 
@@ -10,7 +10,7 @@ export const secretHeaderOf = ({ headerPrefix }: DocsSettings): string => `${hea
 
 const RATE_LIMIT = createRateLimitHeaders('calls', 'Every answer but a refusal counts as one call.');
 
-/** Every answer of every operation has the header fields of the caller's rate limit. */
+/** With the header fields of the caller's rate limit. */
 export const withLimit = (answers: readonly AnswerSpec[]): AnswerSpec[] => withHeaders(answers, RATE_LIMIT);
 
 export const inQuery = (name: string, description: string, schema: z.ZodType): Parameter => ({

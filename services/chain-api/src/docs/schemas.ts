@@ -2,7 +2,7 @@ import { ACTIVITY_TYPES, VERIFICATION_STATUSES } from '@playline/contracts';
 import { z } from 'zod';
 import { PAGE_SIZE, PAGE_SIZE_MAX } from '../parameters.ts';
 
-/** Written by hand, because zod's check of times accepts other forms too. */
+/** Written by hand: zod's check of times accepts other forms too. */
 export const time = () =>
   z.string().meta({ format: 'date-time', description: 'In UTC, with six fractional digits and `Z`.' });
 export const address = () =>
@@ -12,7 +12,6 @@ export const address = () =>
     .meta({ description: 'Lower case.' });
 export const amount = () => z.string().regex(/^(0|[1-9]\d*)$/);
 
-/** An address in a request. */
 export const addressParameter = z
   .string()
   .regex(/^0x[0-9a-fA-F]{40}$/)
@@ -77,9 +76,11 @@ const activity = z
     id: z.uuid(),
     chain,
     type: typeParameter,
-    details: z.union([sale, moved, received, sent]).meta({
-      description: 'mint and deposit: ReceivedDetails; burn and withdrawal: SentDetails; the others by their names.',
-    }),
+    details: z
+      .union([sale, moved, received, sent])
+      .meta({
+        description: 'mint and deposit: ReceivedDetails; burn and withdrawal: SentDetails; the others by their names.',
+      }),
     updated_at: time(),
     indexed_at: time(),
     blockchain_metadata: z
@@ -99,9 +100,4 @@ export const page = z
   .object({ previous_cursor: z.string(), next_cursor: z.string() })
   .meta({ id: 'Page', description: 'Both are always there, also on an empty page.' });
 
-export const historyAnswer = z
-  .object({
-    result: z.array(activity),
-    page,
-  })
-  .meta({ id: 'ActivityHistory' });
+export const historyAnswer = z.object({ result: z.array(activity), page }).meta({ id: 'ActivityHistory' });

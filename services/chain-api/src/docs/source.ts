@@ -23,7 +23,7 @@ import {
 
 const ETAG: HeaderSpec = {
   name: 'ETag',
-  description: 'Names this state of the token: send it as `If-None-Match` to be told only of another one.',
+  description: 'Version of the token. Send it as `If-None-Match` to receive only a changed one.',
   schema: { type: 'string', pattern: '^"[\\w-]+"$' },
 };
 
@@ -32,9 +32,7 @@ const ERRORS: readonly AnswerSpec[] = [
     codes: ['VALIDATION_ERROR'],
   }),
   createAnswer(403, 'There is a rate limit key, and it is not valid.', { codes: ['AUTHENTICATION_ERROR'] }),
-  createAnswer(404, 'The chain is not served, or what was asked for is not known.', {
-    codes: ['RESOURCE_NOT_FOUND'],
-  }),
+  createAnswer(404, 'The chain is not served, or the token is unknown.', { codes: ['RESOURCE_NOT_FOUND'] }),
   createAnswer(429, 'More calls than the limit; send the request again later.', {
     codes: ['TOO_MANY_REQUESTS_ERROR'],
     headers: [RETRY_AFTER],
@@ -51,7 +49,6 @@ const NOTHING_ELSE = {
   body: null,
 } as const;
 
-/** Every operation of the chain API, as data. */
 function createOperations(settings: DocsSettings): Operation[] {
   const chain = inPath(
     'chain_name',
@@ -90,8 +87,8 @@ function createHistory(settings: DocsSettings, chain: Parameter): Operation {
     path: '/v1/chains/{chain_name}/activity-history',
     summary: 'List history of activities',
     description: [
-      'Gives activities in the order of `updated_at`, page by page. Whoever follows `next_cursor` for ever misses none: at the end the page is empty, and the same cursor leads to what comes later.',
-      'An activity that changes is served again at its new place. A cursor belongs to the chain and the filters that it was returned for.',
+      'Returns activities in the order of `updated_at`, page by page. A reader that follows `next_cursor` misses none: at the end the page is empty, and the same cursor returns later activities.',
+      'An activity that changes is served again at its new position. A cursor is valid for the chain and the filters of its page.',
     ],
     parameters: [
       chain,
@@ -105,7 +102,7 @@ function createHistory(settings: DocsSettings, chain: Parameter): Operation {
         addressParameter,
       ),
       inQuery('activity_type', 'What happened.', typeParameter),
-      inQuery('page_cursor', 'A cursor as it was returned.', z.string()),
+      inQuery('page_cursor', 'A cursor of an earlier page.', z.string()),
       inQuery('page_size', 'Activities at most.', pageSizeParameter),
     ],
     paging: { parameter: 'page_cursor', next: ['page', 'next_cursor'], previous: ['page', 'previous_cursor'] },
@@ -114,7 +111,6 @@ function createHistory(settings: DocsSettings, chain: Parameter): Operation {
   };
 }
 
-/** Describes the interface of the chain API. Every form of its documentation is made from it. */
 export function createChainDocs(settings: DocsSettings): DocsSource {
   return {
     publicUrl: settings.publicUrl,
@@ -152,7 +148,7 @@ export function createChainDocs(settings: DocsSettings): DocsSource {
       heading: 'Read your first token',
       anchor: 'first-token',
       before: html`<p>You need a chain that is served and the address of a token on it; no key.</p>`,
-      after: html`<p>To copy all activities, ask for the history without a cursor, and from then on with the last <code>next_cursor</code>: store it with what you copied.</p>`,
+      after: html`<p>To copy all activities, request the history without a cursor, then repeatedly with the last <code>next_cursor</code>. Store the cursor together with the copied activities.</p>`,
       command: 'The same token as a command',
     },
     operations: createOperations(settings),
@@ -175,17 +171,17 @@ const ERROR_TEXTS: DocsSource['errors'] = {
   },
   AUTHENTICATION_ERROR: {
     cause:
-      'The collection belongs to another project or environment than the secret key; or the rate limit key in `x-api-key` is not valid: nobody has it, or it was replaced, revoked or has expired.',
+      'The collection belongs to another project or environment than the secret key; or the rate limit key in `x-api-key` is unknown, replaced, revoked or expired.',
     fix: 'Use a key of the environment that the collection is linked to. Leave `x-api-key` out, or use a current key: no operation needs one.',
   },
   RESOURCE_NOT_FOUND: {
     cause:
-      'The chain is not served, the token is not known, nobody has linked the collection, it has no such mint request, or path and method are not part of the interface.',
+      'The chain is not served, the token is unknown, the collection is not linked or has no such mint request, or path and method are not part of the interface.',
     fix: 'Compare the name of the chain, the address and the path; all paths start with `/v1/chains`.',
   },
   CONFLICT_ERROR: {
     cause:
-      'Reference ids of the request are pending or minted in the collection, or the request has them twice. Nothing of it was taken, and it cost nothing.',
+      'Reference ids of the request are pending or minted in the collection, or occur twice in the request. Nothing was accepted, and no quota was used.',
     fix: 'Take the assets with the ids in `details.values` out and send the others: those that conflict are taken care of already. An id that failed may be used again.',
   },
   TOO_MANY_REQUESTS_ERROR: {

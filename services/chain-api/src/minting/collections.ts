@@ -16,25 +16,19 @@ export interface CollectionsParts {
   readonly signableKeys: Copy<SignableKeyRecord>;
 }
 
-/** Owners of collections, and their signers. */
 export interface Collections {
   /**
-   * The collection, for a key of its environment.
-   * @throws PublicError RESOURCE_NOT_FOUND for one that nobody has linked, AUTHENTICATION_ERROR for one of another
-   *   owner;
-   *   any other fault when neither the copy nor Redis has the answer
+   * @throws PublicError RESOURCE_NOT_FOUND when not linked, AUTHENTICATION_ERROR for another owner; any other error
+   * when neither the copy nor Redis can answer
    */
   require(contract: MintCollection, key: Pick<KeyRecord, 'projectId' | 'environmentId'>): Promise<CollectionRecord>;
-  /**
-   * The address that signs for an environment: its oldest live key.
-   * @throws PublicError VALIDATION_ERROR when it has none
-   */
+  /** The oldest live signing key. @throws PublicError VALIDATION_ERROR without one */
   requireSigner(environmentId: string): Promise<string>;
-  /** Whether a project has linked the contract, as far as this process knows. */
+  /** As far as this process knows. */
   isLinked(contract: MintCollection): boolean;
 }
 
-/** Builds the look-ups. Everything is in memory; Redis is queried only when a record is not found or the copy is old. */
+/** In memory; queries Redis only for unknown records and old copies. */
 export function createCollections({ collections, signableKeys }: CollectionsParts): Collections {
   const findLinked = (contract: MintCollection) => {
     const id = collectionIdOf(contract);
@@ -62,7 +56,7 @@ export function createCollections({ collections, signableKeys }: CollectionsPart
   };
 }
 
-/** Returns a record of a trusted copy immediately. Otherwise the copy is refreshed first, so that a new link counts. */
+/** Otherwise the copy is refreshed first, so that a new link counts. */
 async function findFresh<R, T>(copy: Copy<R>, find: () => T | undefined): Promise<T | undefined> {
   const known = find();
   if (known !== undefined && copy.isTrusted) return known;

@@ -12,7 +12,6 @@ import {
 } from '@playline/contracts';
 import { type OutgoingRecord, type Producer, type SchemaRegistry, sendAll } from '@playline/stream';
 
-/** The part of the request log that is needed: its ends. */
 export interface RequestLog {
   bounds(
     topic: string,
@@ -26,13 +25,12 @@ export interface MintTopicsParts {
   readonly topicPrefix: string;
 }
 
-/** The two writers to the log. Each resolves when every in-sync replica has all records. */
+/** Each resolves when every in-sync replica has all records. */
 export interface MintTopics {
   publishRequests(records: readonly MintRequestRecord[]): Promise<void>;
   publishMetadata(records: readonly ChainMetadataRecord[]): Promise<void>;
 }
 
-/** Topics written here, as named on the broker. */
 export const mintTopicNames = (topicPrefix: string): string[] =>
   [TOPICS.mintRequests, TOPICS.chainMetadata].map(({ name }) => topicPrefix + name);
 
@@ -59,42 +57,36 @@ export function createMintTopics({ producer, registry, topicPrefix }: MintTopics
 
 export interface LogAppliedOptions {
   readonly log: RequestLog;
-  /** How far the log has been read into the claims, by `topic/partition`. */
+  /** Offsets applied to the claims, by `topic/partition`. */
   readonly readOffsets: () => Promise<ReadonlyMap<string, number>>;
   readonly topicPrefix: string;
-  /** Milliseconds of a clock that only goes forward. */
   readonly monotonicMs?: () => number;
 }
 
-/**
- * How long the read ends of the log are used. A question is about a claim that is a minute old (`CLAIM_LAPSE_MS`), and
- * producers give up after a third of that. So ends read ten seconds ago are after any record of that claim.
- */
+/** A claim is checked a minute after it was made (`CLAIM_LAPSE_MS`), when its producer has long given up. */
 const ENDS_GOOD_MS = 10_000;
 
 /**
- * Builds the question whether all records of requests of a minute ago were read into the claims. It checks all
- * partitions, not only the signer's: when an operator adds partitions, a signer's key maps to another one, and earlier
- * records stay where they are. The ends include records of open transactions. They are used for a while, because a log
- * with constant writes is never read to its present end.
+ * Whether the claims have all requests of a minute ago. Checks all partitions, because added partitions move a
+ * signer. Ends are reused for a while: a busy log is never read to its end.
  */
 export function createIsLogApplied({
   log,
-  readOffsets: places,
+  readOffsets,
   topicPrefix,
   monotonicMs = () => performance.now(),
 }: LogAppliedOptions): () => Promise<boolean> {
   const topic = topicPrefix + TOPICS.mintRequests.name;
-  let asked: { readonly atMs: number; readonly ends: Awaited<ReturnType<RequestLog['bounds']>> } | null = null;
+  let cached: { readonly atMs: number; readonly ends: Awaited<ReturnType<RequestLog['bounds']>> } | null = null;
   return async () => {
     const nowMs = monotonicMs();
-    if (asked === null || nowMs - asked.atMs > ENDS_GOOD_MS) {
+    if (cached === null || nowMs - cached.atMs > ENDS_GOOD_MS) {
       const ends = await log.bounds(topic, { readUncommitted: true });
       if (ends.length === 0) throw new Error(`there is no topic ${topic}`);
-      asked = { atMs: nowMs, ends };
+      cached = { atMs: nowMs, ends };
     }
-    const { ends } = asked;
-    const brought = await places();
+    const { ends } = cached;
+    const brought = await readOffsets();
     return ends.every(({ partition, end }) => (brought.get(`${topic}/${partition}`) ?? -1) >= end);
   };
 }

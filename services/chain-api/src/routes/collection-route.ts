@@ -8,26 +8,21 @@ import type { Collections } from '../minting/collections.ts';
 import { showLimited } from '../minting/quota-headers.ts';
 import { ADDRESS, invalidParameters } from '../parameters.ts';
 
-/** An authorised call about a collection. */
 export interface CollectionCall {
   readonly exchange: Exchange;
   readonly chain: Chain;
   readonly collection: MintCollection;
   readonly record: CollectionRecord;
   readonly params: Readonly<Record<string, string>>;
-  /**
-   * Checks the key and the owner of the collection again, for operations that read a body: either may have ended while
-   * the body arrived.
-   */
+  /** Key and owner may have ended while a body arrived. */
   readonly authoriseAgain: () => Promise<void>;
 }
 
-/** An operation on one collection. */
 export interface CollectionOperation {
   readonly method: 'GET' | 'POST';
-  /** Path below the collection, in the syntax of express. */
+  /** Below the collection, in the syntax of express. */
   readonly path: string;
-  /** Policy of the quota that its calls use. A refusal under any limit shows the state of the quota. */
+  /** A refusal under any limit shows this quota. */
   readonly policy?: QuotaPolicy;
   readonly answer: (call: CollectionCall) => Promise<void>;
 }
@@ -37,11 +32,10 @@ export interface CollectionRouteParts {
   readonly requireChain: RequireChain;
   readonly authorise: Authorise;
   readonly collections: Pick<Collections, 'require'>;
-  /** Counts calls under valid keys. */
   readonly usage: Pick<UsageCounter, 'used' | 'refused'>;
 }
 
-/** Builds the route of an operation. Checks before it, in order: limit of calls, secret key, chain, address, owner. */
+/** Checks before it: limit of calls, secret key, chain, address, owner. */
 export function createCollectionRoute(parts: CollectionRouteParts, operation: CollectionOperation): Route {
   const { admit, requireChain, authorise, collections, usage } = parts;
   const serve = async (exchange: Exchange, key: KeyRecord, params: Readonly<Record<string, string>>) => {
@@ -63,11 +57,11 @@ export function createCollectionRoute(parts: CollectionRouteParts, operation: Co
       });
       const key = await authorise(exchange);
       try {
-        // Named parameters are single texts; only wildcards are lists.
+        // Only wildcards are lists.
         await serve(exchange, key, params as Readonly<Record<string, string>>);
         usage.used(key, 0, 0);
       } catch (fault) {
-        // A call whose caller has disconnected is not counted as refused.
+        // A caller that has disconnected was not refused.
         if (!(fault instanceof ClientDisconnected)) countFault(usage, key, { fault, traceId: exchange.traceId });
         throw fault;
       }

@@ -45,8 +45,8 @@ export async function openChainStores(): Promise<ChainStores> {
     await openRedisRecords(RATE_LIMIT_KEYS, { url: redis.url }),
     createMemoryRecordLog<RateLimitKeyRecord>(),
   ];
-  const levelRateLimitKeys = () => syncFromLog({ view, log });
-  await levelRateLimitKeys();
+  const syncRateLimitKeys = () => syncFromLog({ view, log });
+  await syncRateLimitKeys();
   const author = { changedBy: 'test', requestId: 'test' };
   const writer = openActivityStore(target);
   const under = () => ({ token: randomUUID(), signal: new AbortController().signal });
@@ -63,7 +63,7 @@ export async function openChainStores(): Promise<ChainStores> {
       CLICKHOUSE_DATABASE: database,
     },
     rateLimitKeys: { store: createRecordStore({ view, log }, author), prefix: 'svcapik' },
-    syncRateLimitKeys: levelRateLimitKeys,
+    syncRateLimitKeys,
     putSilently,
     put: async (...rows) => {
       await putSilently(...rows);

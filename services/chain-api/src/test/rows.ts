@@ -18,11 +18,7 @@ export const DETAILS: Readonly<Record<ActivityType, Readonly<Record<string, unkn
   mint: { to: addressOf(10), amount: '1', asset: nft },
   burn: { from: addressOf(10), amount: '1', asset: nft },
   transfer: { from: addressOf(10), to: addressOf(11), amount: '1', asset: nft },
-  deposit: {
-    to: addressOf(10),
-    amount: '1000',
-    asset: { contract_type: 'ERC20', contract_address: addressOf(2) },
-  },
+  deposit: { to: addressOf(10), amount: '1000', asset: { contract_type: 'ERC20', contract_address: addressOf(2) } },
   withdrawal: { from: addressOf(10), amount: '1', asset: { ...nft, contract_type: 'ERC1155' } },
   sale: {
     order_id: '018f-order',

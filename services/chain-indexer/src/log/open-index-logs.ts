@@ -23,10 +23,10 @@ import { FencedFault, type IndexBatch, type IndexLog, type IndexLogs } from '../
 import { type SummaryNotice, toNoticeText } from '../steps/block-summaries.ts';
 
 export interface IndexLogsOptions {
-  /** Opening a transactional id fences its earlier publisher. */
+  /** Fences an earlier publisher of the id. */
   readonly openPublisher: (name: string) => Promise<AtomicPublisher>;
   readonly log: LogReader;
-  /** Id of the schema that is registered for a topic, given by its name on the broker. */
+  /** @param topic name on the broker */
   readonly schemaIdOf: (topic: string, schema: string) => Promise<number>;
   readonly schemaOf: SchemaSource;
   readonly topicPrefix: string;
@@ -34,7 +34,7 @@ export interface IndexLogsOptions {
 
 type SchemaIds = Readonly<Record<'activities' | 'tokens' | 'progress', number>>;
 
-/** Opens the logs of chains with a publisher and a reader; closing closes both. */
+/** Closing closes publisher and reader. */
 export function openIndexLogs(options: IndexLogsOptions): IndexLogs & { close(): Promise<void> } {
   const { openPublisher, log, topicPrefix } = options;
   const nameOf = (topic: Topic) => topicPrefix + topic.name;
@@ -58,7 +58,7 @@ export function openIndexLogs(options: IndexLogsOptions): IndexLogs & { close():
       const ids = await readIds();
       const publisher = await openPublisher(`${topicPrefix}chain-indexer.${chain}`);
       try {
-        // The last progress may be behind an open transaction of another chain, and an older record would be taken for it.
+        // An open transaction of another chain may hide the last progress.
         await awaitWhole(log, nameOf(TOPICS.indexProgress), Buffer.from(chain));
         const progress = await readProgress(chain);
         return {
@@ -76,14 +76,14 @@ export function openIndexLogs(options: IndexLogsOptions): IndexLogs & { close():
   };
 }
 
-/** No token in the log may be missed: publishing it again would overwrite what an operator has decided. */
+/** Publishing a token again would overwrite an operator's decision. */
 function createReadTokens(options: IndexLogsOptions, chain: string): IndexLog['readTokens'] {
   const readTo = new Map<number, number>();
   return async () => {
     await awaitWhole(options.log, options.topicPrefix + TOPICS.tokens.name);
     const tokens = new Set<string>();
-    const asked = { topic: TOPICS.tokens, codec: tokenCodec, chain, readTo };
-    for await (const { contractAddress } of readChain(options, asked))
+    const requested = { topic: TOPICS.tokens, codec: tokenCodec, chain, readTo };
+    for await (const { contractAddress } of readChain(options, requested))
       tokens.add(`0x${contractAddress.toString('hex')}`);
     return tokens;
   };
@@ -103,7 +103,7 @@ function toRecords(
   ids: SchemaIds,
   prefix: string,
 ): TransactionRecord[] {
-  const place = (topic: Topic, key: string, value: Buffer): TransactionRecord => ({
+  const position = (topic: Topic, key: string, value: Buffer): TransactionRecord => ({
     topic: prefix + topic.name,
     key: Buffer.from(key),
     value,
@@ -111,18 +111,18 @@ function toRecords(
   });
   return [
     ...activities.map((activity) =>
-      place(TOPICS.activities, activity.chain, frameRecord(ids.activities, activityCodec.encode(activity))),
+      position(TOPICS.activities, activity.chain, frameRecord(ids.activities, activityCodec.encode(activity))),
     ),
     ...tokens.map((token) => {
       const key = `${token.chain} 0x${token.contractAddress.toString('hex')}`;
-      return place(TOPICS.tokens, key, frameRecord(ids.tokens, tokenCodec.encode(token)));
+      return position(TOPICS.tokens, key, frameRecord(ids.tokens, tokenCodec.encode(token)));
     }),
     ...notices.map((notice) => toDeadLetter(notice, { chain: progress.chain, topic: prefix + TOPICS.activities.name })),
-    place(TOPICS.indexProgress, progress.chain, frameRecord(ids.progress, indexProgressCodec.encode(progress))),
+    position(TOPICS.indexProgress, progress.chain, frameRecord(ids.progress, indexProgressCodec.encode(progress))),
   ];
 }
 
-/** A dead letter without an original record. */
+/** Without an original record. */
 function toDeadLetter(notice: SummaryNotice, { chain, topic }: { chain: string; topic: string }): TransactionRecord {
   const toText = (_: string, value: unknown) => (typeof value === 'bigint' ? String(value) : value);
   const headers = {
@@ -136,7 +136,7 @@ function toDeadLetter(notice: SummaryNotice, { chain, topic }: { chain: string; 
   return { topic: deadLetterTopicOf(topic), key: Buffer.from(chain), value, headers };
 }
 
-/** Waits until no transaction in what the topic holds now is open. @param key only its partition is waited for */
+/** Waits until nothing that the topic has now is in an open transaction. @param key only of its partition */
 async function awaitWhole(log: LogReader, topic: string, key?: Buffer): Promise<void> {
   if ((await awaitStableBounds(log, topic, key)).length === 0) throw new Error(`there is no topic ${topic}`);
 }
@@ -145,11 +145,11 @@ interface ChainTopic<T> {
   readonly topic: Topic;
   readonly codec: RecordCodec<T>;
   readonly chain: string;
-  /** The offset to read on from in each partition, updated while reading; without it reading starts at 0. */
+  /** Next offset per partition, updated while reading. */
   readonly readTo?: Map<number, number>;
 }
 
-/** Records of one chain in a compacted topic, partition by partition. */
+/** Of a compacted topic. */
 async function* readChain<T extends { chain: string }>(
   { log, schemaOf, topicPrefix }: IndexLogsOptions,
   { topic, codec, chain, readTo = new Map() }: ChainTopic<T>,

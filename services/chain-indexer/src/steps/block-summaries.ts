@@ -1,21 +1,20 @@
 import type { Summary } from '@playline/chain';
 
-/** Logs of one block whose activities are not in the history, because they are over the budget of the block. */
+/** Logs of a block over its budget. */
 export interface SummaryNotice {
   readonly block: number;
-  /** Null: of all further contracts of the block. */
+  /** null: all further contracts. */
   readonly contract: string | null;
   readonly contracts: number;
   readonly logs: number;
   readonly tokens: bigint;
-  /** Lowest and highest id of these logs. */
   readonly firstId: bigint;
   readonly lastId: bigint;
 }
 
-/** Contracts that are named per block: a block can have thousands. `npm run chain -- verify` names each log. */
+/** `npm run chain -- verify` names each log. */
 const NAMED_MAX = 10;
-/** Dead letters of a chain in an hour. Emitting such logs in every block must not hide other dead letters. */
+/** Such logs in every block must not hide other dead letters. */
 const DEAD_LETTERS_PER_HOUR = 100;
 const HOUR_MS = 3_600_000;
 
@@ -32,7 +31,6 @@ function merge(one: SummaryNotice, other: SummaryNotice): SummaryNotice {
   };
 }
 
-/** Collects the summaries of one block after the other. */
 export class BlockSummaries {
   private readonly byContract = new Map<string, SummaryNotice>();
 
@@ -42,7 +40,7 @@ export class BlockSummaries {
     this.byContract.set(contract, known === undefined ? notice : merge(known, notice));
   }
 
-  /** Notices of the block that has ended, most tokens first; empty for most blocks. */
+  /** Of the block that has ended, most tokens first. */
   take(): readonly SummaryNotice[] {
     if (this.byContract.size === 0) return [];
     const all = [...this.byContract.values()].sort((one, other) => (one.tokens > other.tokens ? -1 : 1));
@@ -63,12 +61,10 @@ export function toNoticeText(
   );
 }
 
-/** Limits the dead letters of a chain. */
 export class DeadLetterLimit {
   private left = DEAD_LETTERS_PER_HOUR;
   private atMs = 0;
 
-  /** Those that may be published now. */
   take(notices: readonly SummaryNotice[], nowMs: number): readonly SummaryNotice[] {
     const regained = ((nowMs - this.atMs) * DEAD_LETTERS_PER_HOUR) / HOUR_MS;
     [this.left, this.atMs] = [Math.min(DEAD_LETTERS_PER_HOUR, this.left + regained), nowMs];

@@ -1,30 +1,26 @@
 import { type ChainNode, NodeFault } from '@playline/chain';
 
-/** What distinguishes a chain from every other: its id, and the hash of its first block. */
+/** Chain id, and hash of the first block. */
 export class ChainIdentity {
   private readonly number: number;
   private first: string | null = null;
 
-  /** @param number the one after `eip155:` */
+  /** @param number after `eip155:` */
   constructor(number: number) {
     this.number = number;
   }
 
-  /** Hash of the first block; null until it is known, from the log or from the first node that is checked. */
+  /** null until known, from the log or the first checked node. */
   get genesis(): string | null {
     return this.first;
   }
 
-  /** Takes the hash of the first block from the log. */
+  /** From the log. */
   restore(genesis: string): void {
     this.first = genesis;
   }
 
-  /**
-   * Checks that a node serves the chain, and not one that was recreated under the same chain id. When the first block
-   * is not known yet, that of this node is taken.
-   * @throws NodeFault `other-chain`
-   */
+  /** Also detects a chain recreated under its id. @throws NodeFault `other-chain` */
   async check(node: ChainNode): Promise<void> {
     const given = await node.chainId();
     if (given !== this.number)

@@ -123,7 +123,7 @@ it('a token that the log has is neither requested nor described, also when it wa
   expect(await slow.round([3, 4])).toEqual([]);
   slow.state.known = [tokenAt(3), tokenAt(4)];
   answer.reject(new NodeFault('late', 'it does not answer in time'));
-  for (let look = 0; look < 5; look++) expect(await slow.round([4])).toEqual([]);
+  for (let poll = 0; poll < 5; poll++) expect(await slow.round([4])).toEqual([]);
 });
 
 it('10,000 tokens that one block shows for the first time are all described', async () => {

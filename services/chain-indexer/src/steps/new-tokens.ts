@@ -3,28 +3,24 @@ import type { TokenRecord } from '@playline/contracts';
 import { pause } from '@playline/stores';
 
 export interface NewTokensOptions {
-  /** Name of the chain. */
   readonly chain: string;
-  /** A fault that is no `NodeFault` is an error of this program, for example in reading what a contract answers. */
+  /** Other errors than a NodeFault are errors of this program. */
   readonly onFault: (node: ChainNode, fault: Error) => void;
-  /** A monotonic clock, in milliseconds. */
+  /** Monotonic. */
   readonly nowMs: () => number;
-  /** Most milliseconds that activities wait for the descriptions of their tokens. */
+  /** That activities wait for descriptions. */
   readonly waitMs?: number;
 }
 
-/** A token whose contract has failed alone. */
+/** Its contract has failed alone. */
 interface FailingToken {
   readonly failures: number;
   readonly dueAtMs: number;
 }
 
-/** Tokens in one request. */
+/** In one request. */
 const TOGETHER_MAX = 16;
-/**
- * Requests at a time, and what each of them prefers: new tokens, those whose request with others has failed, or those
- * that have failed alone. So contracts that keep a node busy delay their own kind only.
- */
+/** Concurrent requests by preferred kind: contracts that keep a node busy only delay their own kind. */
 const WORKERS = [
   ['fresh', 'alone'],
   ['fresh', 'alone'],
@@ -32,22 +28,21 @@ const WORKERS = [
   ['failing', 'alone', 'fresh'],
 ] as const;
 type Kind = (typeof WORKERS)[number][number];
-/** A node describes a token within milliseconds, so its description is mostly published with its first activity. */
+/** Mostly enough to publish a description with the first activity. */
 const WAIT_MS = 1_000;
-/** Tokens that are not described. Those beyond are described when they appear in a log again. */
+/** Further tokens are described when they appear again. */
 const OPEN_MAX = 20_000;
-/** Tokens in one transaction. */
+/** In one transaction. */
 const PUBLISHED_MAX = 1_000;
-/** First wait after a failure. Two more attempts of an honest contract fit into a minute. */
+/** After a failure; two more attempts fit into a minute. */
 const RETRY_MIN_MS = 15_000;
 const RETRY_MAX_MS = 3_600_000;
-/** Without `Retry-After` of a busy node. */
+/** Without `Retry-After`. */
 const BUSY_MS = 5_000;
 
 /**
- * Describes tokens that are new. A contract decides how long its answer takes, and whether the node can answer at all.
- * So activities wait for at most a second, descriptions that take longer are published later, and when a request for
- * several tokens fails, each of them is requested alone immediately: only the contract that fails alone has to wait.
+ * Describes new tokens. Activities wait a second at most. When a request for several fails, each is requested alone,
+ * and only a contract that fails alone waits.
  */
 export class NewTokens {
   private readonly options: NewTokensOptions;
@@ -55,9 +50,9 @@ export class NewTokens {
   private readonly fresh = new Set<string>();
   private readonly alone = new Set<string>();
   private readonly failing = new Map<string, FailingToken>();
-  /** In a request now, with the number of failures before it. */
+  /** With the number of earlier failures. */
   private readonly requested = new Map<string, number>();
-  /** Described, and not published yet. */
+  /** Not published yet. */
   private readonly described = new Map<string, TokenRecord>();
   private readonly workers: (Promise<void> | null)[] = WORKERS.map(() => null);
   private busyUntilMs = Number.NEGATIVE_INFINITY;
@@ -67,10 +62,8 @@ export class NewTokens {
   }
 
   /**
-   * @param seen contracts of tokens
-   * @param readKnown reads contracts of tokens that the log has: an operator may have changed them, so they are never
-   * published again
-   * @returns tokens to be published now; the same ones again until `forget`
+   * @param readKnown reads published tokens, which an operator may have changed @returns tokens to publish; the same
+   * ones until `forget`
    */
   async describe(
     node: ChainNode,
@@ -90,7 +83,7 @@ export class NewTokens {
     return [...this.described.values()].slice(0, PUBLISHED_MAX);
   }
 
-  /** Notes that a token is published. */
+  /** After it is published. */
   forget(token: string): void {
     this.known.add(token);
     for (const tokens of [this.fresh, this.alone, this.failing, this.requested, this.described]) tokens.delete(token);
@@ -117,7 +110,7 @@ export class NewTokens {
     return false;
   }
 
-  /** Starts the workers that are idle. @returns when they have nothing left to do */
+  /** @returns when idle workers have nothing left to do */
   private async begin(node: ChainNode): Promise<void> {
     for (const [index, order] of WORKERS.entries())
       this.workers[index] ??= this.work(node, order).finally(() => {
@@ -136,7 +129,7 @@ export class NewTokens {
     for (let next = this.take(order); next.length > 0; next = this.take(order)) await this.request(node, next);
   }
 
-  /** Tokens of the next request; none when nothing is due. */
+  /** Of the next request. */
   private take(order: readonly Kind[]): readonly string[] {
     const nowMs = this.options.nowMs();
     if (nowMs < this.busyUntilMs) return [];
@@ -193,7 +186,7 @@ export class NewTokens {
     }
   }
 
-  /** The node refuses everything for now, whatever the contracts. */
+  /** The node refuses everything for now. */
   private rest(token: string, { retryAfterMs }: NodeFault): void {
     this.busyUntilMs = this.options.nowMs() + (retryAfterMs ?? BUSY_MS);
     this.fresh.add(token);

@@ -3,7 +3,7 @@ import { expect, it } from 'vitest';
 import { RangeSize } from './range-size.ts';
 
 /** A node that is late with more blocks than it can read in time. */
-function ask(size: RangeSize, able: number): boolean {
+function read(size: RangeSize, able: number): boolean {
   size.request(size.blocks);
   if (size.blocks <= able) size.pass(size.blocks);
   else if (size.isSmallest || !size.noteLate()) return false;
@@ -13,10 +13,10 @@ function ask(size: RangeSize, able: number): boolean {
 
 it('a range whose answer is late twice is halved, then after each late answer, until a node is in time', () => {
   const size = new RangeSize(1_000, () => 0);
-  expect(ask(size, 100)).toBe(false);
+  expect(read(size, 100)).toBe(false);
   expect(size.blocks).toBe(1_000);
   for (const blocks of [500, 250, 125, 62]) {
-    ask(size, 100);
+    read(size, 100);
     expect(size.blocks).toBe(blocks);
   }
 });
@@ -24,10 +24,10 @@ it('a range whose answer is late twice is halved, then after each late answer, u
 it('a range size that was late is tried again after ten minutes, not before', () => {
   const clock = { nowMs: 0 };
   const size = new RangeSize(1_000, () => clock.nowMs);
-  for (let question = 0; question < 100; question++) ask(size, 100);
+  for (let request = 0; request < 100; request++) read(size, 100);
   expect(size.blocks).toBe(62);
   clock.nowMs = 600_000;
-  ask(size, 100);
+  read(size, 100);
   expect(size.blocks).toBe(78);
 });
 
@@ -47,9 +47,9 @@ it('the size that a node can read is found in a number of requests that grows on
     (most, able) => {
       const size = new RangeSize(most, () => 0);
       let late = 0;
-      for (let question = 0; question < 200; question++) {
+      for (let request = 0; request < 200; request++) {
         const before = size.blocks;
-        ask(size, able);
+        read(size, able);
         if (before > able) late++;
         expect(size.blocks).toBeGreaterThanOrEqual(1);
         expect(size.blocks).toBeLessThanOrEqual(most);

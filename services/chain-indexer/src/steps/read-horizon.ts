@@ -1,68 +1,64 @@
 import { type BlockName, type ChainBlock, type ChainNode, checkLinks, ForkFault, NodeFault } from '@playline/chain';
 
-/** The end of a chain, as a node reports it. */
 export interface Horizon {
   readonly head: ChainBlock;
-  /** The highest final block ever seen; null when nothing is final yet. */
+  /** Highest ever; null: none. */
   readonly final: BlockName | null;
 }
 
 export interface HorizonOptions {
   readonly finality: 'finalized' | number;
-  /** Called when blocks that were not final were replaced. */
+  /** Blocks that were not final were replaced. */
   readonly onReorg: (depth: number) => void;
 }
 
-/** Maximum number of blocks above the final one that are kept; if there are more, only final blocks are followed. */
+/** Blocks above the final one; beyond that only final blocks are followed. */
 const TRACKED_MAX = 1_024;
 
-/**
- * Follows the end of one chain, whichever node is used. The horizon never moves back, and each new one descends from
- * the one before. A node that disagrees has a chain that was reorganised below the horizon, or another chain.
- */
+/** Follows the end of a chain. The horizon never moves back, and each one descends from the last. */
 export class HorizonTracker {
   private readonly options: HorizonOptions;
   private final: BlockName | null = null;
-  /** From `final` to the latest block, each the child of the one before; empty when they were not read. */
+  /** From `final` to the latest block, linked; empty when not read. */
   private blocks: readonly ChainBlock[] = [];
-  /** Final blocks, linked to one another; the next block to index is among them or above them. */
+  /** Final and linked. */
   private settled: readonly ChainBlock[] = [];
 
   constructor(options: HorizonOptions) {
     this.options = options;
   }
 
-  /** An indexed block is final, whatever nodes say. */
+  /** An indexed block is final, whatever nodes report. */
   anchor(indexed: BlockName): void {
     if (this.final !== null && this.final.number >= indexed.number) return;
     this.final = indexed;
     this.blocks = [];
   }
 
-  /** Forgets what was not published: another process may have gone on. */
+  /** Another process may have published since. */
   reset(): void {
     this.final = null;
     [this.blocks, this.settled] = [[], []];
   }
 
-  /** The blocks of a range that are known already, linked; undefined when some are not. */
+  /** Linked; undefined when some are missing. */
   trackedBlocks(from: number, to: number): readonly ChainBlock[] | undefined {
     const first = this.settled.findIndex(({ number }) => number === from);
     const found = first < 0 ? [] : this.settled.slice(first, first + to - from + 1);
     return found.length === to - from + 1 ? found : undefined;
   }
 
-  /** @throws ForkFault when the node's chain does not have the horizon; NodeFault `behind` when the node lags */
+  /** @throws ForkFault when the node lacks the horizon; NodeFault `behind` */
   async read(node: ChainNode): Promise<Horizon> {
     const { finality } = this.options;
     const finalized = finality === 'finalized' ? await node.block('finalized') : null;
     const head = await node.block('latest');
     if (head === null) throw new NodeFault('behind', 'it has no latest block');
-    const said = finality === 'finalized' ? finalized?.number : head.number - finality;
+    const reported = finality === 'finalized' ? finalized?.number : head.number - finality;
     const floor = this.final?.number ?? -1;
-    if (head.number < Math.max(floor, said ?? -1))
+    if (head.number < Math.max(floor, reported ?? -1))
       throw new NodeFault('behind', 'its latest block is below the last final one');
-    const target = Math.max(floor, said ?? -1);
+    const target = Math.max(floor, reported ?? -1);
     if (target < 0) return { head, final: null };
     const blocks = await this.follow(node, { head, target });
     const final = blocks.find(({ number }) => number === target);
@@ -84,13 +80,13 @@ export class HorizonTracker {
     this.final = { number: final.number, hash: final.hash };
   }
 
-  /** Blocks from the last known horizon to the latest one; only the final block when too much is new. */
+  /** From the horizon to the latest block; only the final one when too much is new. */
   private async follow(
     node: ChainNode,
     { head, target }: { head: ChainBlock; target: number },
   ): Promise<readonly ChainBlock[]> {
     const tip = this.blocks.at(-1);
-    // The number too: a broken node gave the same hash to two latest blocks, with a reorganisation between them.
+    // Also the number: a broken node gave two latest blocks the same hash.
     if (tip?.hash === head.hash && tip.number === head.number) return this.blocks;
     if (tip !== undefined && head.number > tip.number && head.number - tip.number <= TRACKED_MAX) {
       const added = await this.readTo(node, tip.number + 1, head);
@@ -104,7 +100,7 @@ export class HorizonTracker {
     return blocks;
   }
 
-  /** From `from` to the latest block, linked. */
+  /** Linked. */
   private async readTo(node: ChainNode, from: number, head: ChainBlock): Promise<readonly ChainBlock[]> {
     if (from === head.number) return [head];
     const blocks = [...(await node.blocks(from, head.number - 1)), head];
@@ -112,12 +108,12 @@ export class HorizonTracker {
     return blocks;
   }
 
-  /** Reads only the final block because too much is new; the blocks between are linked when they are indexed. */
+  /** Only the final block; the ones between are linked when indexed. */
   private async skip(node: ChainNode, { head, target }: { head: ChainBlock; target: number }): Promise<ChainBlock[]> {
     if (this.final !== null) {
-      const standing = await node.block(this.final.number);
-      if (standing === null) throw new NodeFault('behind', 'it does not return a block that was final before');
-      this.checkHorizon(standing);
+      const block = await node.block(this.final.number);
+      if (block === null) throw new NodeFault('behind', 'it does not return a block that was final before');
+      this.checkHorizon(block);
     }
     const from = head.number - target > TRACKED_MAX ? target : null;
     if (from === null) return [...(await this.readTo(node, target, head))];
@@ -134,7 +130,7 @@ export class HorizonTracker {
   private reportReorg(blocks: readonly ChainBlock[]): void {
     const hashes = new Set(blocks.map(({ hash }) => hash));
     const head = blocks.at(-1)!;
-    // A node that lags says nothing about blocks above its latest one.
+    // A node that lags has no blocks above its latest one.
     const replaced = this.blocks.filter(({ number, hash }) => number <= head.number && !hashes.has(hash));
     if (replaced.length > 0) this.options.onReorg(replaced.length);
   }

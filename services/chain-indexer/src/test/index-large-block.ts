@@ -27,7 +27,7 @@ const word = (number: number) => `0x${number.toString(16).padStart(64, '0')}`;
 const hashOf = (text: string) => `0x${createHash('sha256').update(text).digest('hex')}`;
 const blockHash = (number: number) => hashOf(`block ${number}`);
 const transactions = Array.from({ length: LOGS / LOGS_A_TRANSACTION }, (_, at) => hashOf(`transaction ${at}`));
-const places = new Map(transactions.map((hash, at) => [hash, at]));
+const indexes = new Map(transactions.map((hash, at) => [hash, at]));
 const address = `0x${'a2'.repeat(20)}`;
 const topicsOf = (at: number) => [TOPIC.transfer, word(1 + (at % OWNERS)), word(1 + ((at * 7) % OWNERS))];
 const bloom = bloomOf(Array.from({ length: Math.min(LOGS, OWNERS) }, (_, at) => ({ address, topics: topicsOf(at) })));
@@ -39,7 +39,7 @@ function toBlock(number: number) {
 }
 
 function toReceipt(transactionHash: string) {
-  const at = places.get(transactionHash)!;
+  const at = indexes.get(transactionHash)!;
   const logs = Array.from({ length: LOGS_A_TRANSACTION }, (_, index) => {
     const log = at * LOGS_A_TRANSACTION + index;
     const of = { blockNumber: toHex(LARGE), blockHash: blockHash(LARGE), transactionHash, transactionIndex: toHex(at) };

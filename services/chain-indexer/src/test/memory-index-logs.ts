@@ -26,9 +26,9 @@ export class MemoryIndexLogs implements IndexLogs {
       publish: async (batch: IndexBatch) => {
         await Promise.resolve();
         if (this.owners.get(chain) !== owner) throw new FencedFault('fenced');
-        const fate = this.outcome();
-        if (fate !== 'lost') this.append(chain, batch);
-        if (fate !== 'published') throw new Error(`the batch is ${fate}`);
+        const outcome = this.outcome();
+        if (outcome !== 'lost') this.append(chain, batch);
+        if (outcome !== 'published') throw new Error(`the batch is ${outcome}`);
       },
       close: async () => {},
     };

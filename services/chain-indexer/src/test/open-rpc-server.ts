@@ -15,7 +15,7 @@ export interface RpcServer {
   /** Number of answered requests, by method. */
   readonly requests: Map<string, number>;
   /** Whether to refuse a request as too much. */
-  refuses: (question: RpcRequest) => boolean;
+  refuses: (request: RpcRequest) => boolean;
   /** May spoil the response to a request; true: the callback has answered it. */
   spoil: (response: ServerResponse) => boolean;
   close(): Promise<void>;
@@ -83,24 +83,24 @@ function answer(state: ChainState, depth: number, { method, params }: RpcRequest
 }
 
 export async function openRpcServer(chain: MemoryChain): Promise<RpcServer> {
-  const asked = new Map<string, number>();
+  const requests = new Map<string, number>();
   const server = createServer(async (request, response) => {
     let text = '';
     for await (const chunk of request) text += chunk;
     if (opened.spoil(response)) return;
     const body = JSON.parse(text) as RpcRequest | RpcRequest[];
-    const one = (question: RpcRequest) => {
-      asked.set(question.method, (asked.get(question.method) ?? 0) + 1);
+    const one = (request: RpcRequest) => {
+      requests.set(request.method, (requests.get(request.method) ?? 0) + 1);
       const error = { code: -32005, message: 'query returned more than 10000 results' };
-      if (opened.refuses(question)) return { jsonrpc: '2.0', id: question.id, error };
-      return { jsonrpc: '2.0', id: question.id, result: answer(chain.state, chain.depth, question) };
+      if (opened.refuses(request)) return { jsonrpc: '2.0', id: request.id, error };
+      return { jsonrpc: '2.0', id: request.id, result: answer(chain.state, chain.depth, request) };
     };
     response.end(JSON.stringify(Array.isArray(body) ? body.map(one) : one(body)));
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const opened: RpcServer = {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/v2/${RPC_SECRET}`,
-    requests: asked,
+    requests,
     spoil: () => false,
     refuses: () => false,
     close: () =>

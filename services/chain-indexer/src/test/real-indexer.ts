@@ -25,13 +25,13 @@ export interface OpenLogsOptions {
   readonly onBounds?: () => void;
 }
 
-function watched(log: LogReader, onLook: () => void = () => {}): LogReader {
+function watched(log: LogReader, onBounds: () => void = () => {}): LogReader {
   return {
-    committed: (...asked) => log.committed(...asked),
+    committed: (...args) => log.committed(...args),
     read: (range) => log.read(range),
-    bounds: (...asked) => {
-      onLook();
-      return log.bounds(...asked);
+    bounds: (...args) => {
+      onBounds();
+      return log.bounds(...args);
     },
     close: () => log.close(),
   };
@@ -58,10 +58,10 @@ export async function openRealIndexers() {
     start: (chain: Partial<IndexedChain>, settings: Readonly<Record<string, string>> = {}) =>
       processes.start({ CHAIN_NODES: JSON.stringify([chain]), ...settings }),
     /** Logs of chains in this process, opened as the service does. */
-    openLogs: ({ beforeCommit, onBounds: onLook }: OpenLogsOptions = {}) =>
+    openLogs: ({ beforeCommit, onBounds }: OpenLogsOptions = {}) =>
       openIndexLogs({
         openPublisher: (name) => openAtomicPublisher({ brokers, name, ...(beforeCommit && { beforeCommit }) }),
-        log: watched(openLogReader({ brokers, clientId: 'test' }), onLook),
+        log: watched(openLogReader({ brokers, clientId: 'test' }), onBounds),
         schemaIdOf: (topic, schema) => registry.idOf(schemaSubjectOf(topic), schema),
         schemaOf: registry.schemaOf,
         topicPrefix: own.prefix,

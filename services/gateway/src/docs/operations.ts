@@ -26,7 +26,6 @@ import { identifierSchema, trackingConsentSchema, updateTrackingConsentSchema } 
 
 const TARGET = '/v1/audience/data';
 
-/** Examples of DELETE /v1/audience/data. */
 function createEraseExamples(context: ExampleContext): Example[] {
   const headers = headersWith(context, 'secret');
   const [header = ''] = Object.keys(headers);
@@ -53,9 +52,9 @@ function createEraseExamples(context: ExampleContext): Example[] {
     },
     {
       name: 'erase-both',
-      title: 'Both identifiers at once',
+      title: 'Both identifiers',
       request: erase('?anonymousId=b2c7e4f0-visitor&userId=76561198000000000'),
-      answer: envelope(context, 'VALIDATION_ERROR', { message: 'Give either anonymousId or userId, not both.' }),
+      answer: envelope(context, 'VALIDATION_ERROR', { message: 'anonymousId or userId is required, and not both' }),
     },
     {
       name: 'erase-without-key',
@@ -84,7 +83,7 @@ const ERASURE_ID: HeaderSpec = {
 const ERASURE_IDENTITY: HeaderSpec = {
   name: 'x-erasure-identity',
   description:
-    'The identity as it was understood, percent-encoded, such as `userId=bob%2Bx%40example.org`. Compare it with the id that you meant: a `+` in a query is a space, so send it as `%2B`.',
+    'The identity that the service read, percent-encoded, such as `userId=bob%2Bx%40example.org`. Compare it with the id that you meant: a `+` in a query is a space, so send it as `%2B`.',
   schema: { type: 'string', pattern: '^(anonymousId|userId)=.+$' },
 };
 
@@ -106,10 +105,8 @@ const FAILED = createAnswer(500, 'The service failed; send the same request agai
   codes: ['INTERNAL_SERVER_ERROR'],
 });
 
-/** Every answer of every operation has the header fields of the caller's rate limit. */
 const limited = (answers: readonly AnswerSpec[]): AnswerSpec[] => withHeaders(answers, RATE_LIMIT);
 
-/** Every operation takes one key. */
 const withKey = (kind: KeyKind) => [{ kind, required: true }] as const;
 
 const inQuery = (name: string, required: boolean, description: string): Parameter => ({
@@ -122,7 +119,7 @@ const inQuery = (name: string, required: boolean, description: string): Paramete
 
 const CONSENT_PATH = '/v1/audience/tracking-consent';
 
-/** Every operation that the gateway offers to callers, as data. */
+/** Every operation of the gateway. */
 export function createOperations(context: ExampleContext): Operation[] {
   return [
     createIngest(context),
@@ -131,10 +128,10 @@ export function createOperations(context: ExampleContext): Operation[] {
       method: 'GET',
       path: CONSENT_PATH,
       summary: 'Get tracking consent',
-      description: ['Gives the consent of an anonymous identity; `not_set` when none was ever written.'],
+      description: ['Returns the consent of an anonymous identity; `not_set` when none was written.'],
       keys: withKey('publishable'),
       confirmation: null,
-      parameters: [inQuery('anonymousId', true, 'Whose consent is asked for.')],
+      parameters: [inQuery('anonymousId', true, 'The anonymous identity.')],
       body: null,
       paging: null,
       answers: limited([
@@ -155,7 +152,7 @@ export function createOperations(context: ExampleContext): Operation[] {
       confirmation: null,
       parameters: [],
       body: {
-        description: 'Whose consent, what it is now, and where it was given.',
+        description: 'The anonymous identity, its consent, and where it was given.',
         schema: updateTrackingConsentSchema,
         fresh: null,
       },
@@ -167,7 +164,7 @@ export function createOperations(context: ExampleContext): Operation[] {
   ];
 }
 
-/** For the answer 400 to a batch whose messages were all rejected. */
+/** Of the 400 to a batch whose messages were all rejected. */
 const NOTHING_ACCEPTED = { properties: { success: { const: false }, accepted: { const: 0 } } };
 
 function createIngest(context: ExampleContext): Operation {
@@ -177,8 +174,8 @@ function createIngest(context: ExampleContext): Operation {
     path: '/v1/audience/messages',
     summary: 'Ingest messages',
     description: [
-      `Takes a batch of 1 to ${BATCH_MESSAGES_MAX} messages and judges each on its own. The answer comes after every accepted message is on the log.`,
-      'Send a batch again, with the same message ids, only after a 429, a 500 or a connection that broke: nothing is stored twice. Never send it again after another 4xx.',
+      `Takes a batch of 1 to ${BATCH_MESSAGES_MAX} messages and validates each separately. The answer is sent after every accepted message is stored in the log.`,
+      'Send a batch again, with the same message ids, only after a 429, a 500 or a connection that broke: nothing is stored twice. Never resend it after another 4xx.',
       `A batch may have ${toSizeText(BATCH_BYTES_MAX)} after decompression, a message ${toSizeText(MESSAGE_BYTES_MAX)}. The body may be compressed: \`content-encoding\` gzip, deflate, br or zstd, one of them.`,
       'An id that is a placeholder, such as `null` or `n/a`, is stored and owns nothing: the event belongs to its other id. An `alias` without `fromType` from its own `anonymousId` links that anonymous identity with `toId`.',
     ],
@@ -187,12 +184,12 @@ function createIngest(context: ExampleContext): Operation {
     parameters: [],
     body: {
       description:
-        'Messages that break a rule of `Message` are refused one by one and do not fail the batch. Unknown members are ignored; null in an optional member means that it is absent.',
+        'Invalid messages are rejected one by one and do not fail the batch. Unknown members are ignored; null in an optional member means absent.',
       schema: messagesRequestSchema,
       fresh: {
         ids: ['messageId'],
         times: ['eventTimestamp'],
-        hint: 'Each Send makes a new `messageId` and time. After a 429 or a 500 the same ones go again, as every client must do. Those that you type stay.',
+        hint: 'Each Send creates a new `messageId` and time. After a 429 or a 500 the same ones are sent again, as every client must do. Those that you type are kept.',
       },
     },
     paging: null,
@@ -202,7 +199,7 @@ function createIngest(context: ExampleContext): Operation {
       }),
       createAnswer(
         400,
-        'The request is not valid (envelope), or every message was refused (MessagesResponse). If the body is not JSON in UTF-8, `details` has `offset`, `line`, `column`, `found`, and `messageIndex` inside of a message.',
+        'The request is not valid (envelope), or every message was rejected (MessagesResponse). If the body is not JSON in UTF-8, `details` has `offset`, `line`, `column`, `found`, and `messageIndex` inside of a message.',
         {
           schema: messagesResponseSchema,
           narrowed: NOTHING_ACCEPTED,
@@ -224,15 +221,15 @@ function createErase(context: ExampleContext): Operation {
     path: '/v1/audience/data',
     summary: 'Erase data for an identity',
     description: [
-      'Takes a request to erase one person: the identity given and every identity linked to it. It is carried out afterwards.',
-      'Give exactly one of the two identifiers. The operation needs the secret key, which belongs on servers alone.',
-      'Percent-encode the id: an unencoded `+` means a space, as in forms. An unknown identity is answered with 202 too, so compare `x-erasure-identity` of the answer with the id that you meant.',
+      'Requests the erasure of one person: the given identity and every identity linked to it. The erasure follows the answer.',
+      'Give exactly one of the two identifiers. The operation needs the secret key, which only servers may have.',
+      'Percent-encode the id: an unencoded `+` means a space, as in forms. An unknown identity is answered with 202 too, so compare `x-erasure-identity` with the id that you meant.',
     ],
     keys: withKey('secret'),
     confirmation: {
       prompt: 'Erase this person?',
       consequence:
-        'The request covers everything about this identity and every identity linked to it. It cannot be taken back.',
+        'The request covers everything about this identity and every identity linked to it. It cannot be undone.',
       confirmLabel: 'Erase',
     },
     parameters: [

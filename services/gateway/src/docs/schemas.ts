@@ -7,10 +7,10 @@ import {
 } from '@playline/contracts';
 import { z } from 'zod';
 
-/** Required texts are not blank: contract. White space is `\s` of the pattern language, as in the gateway. */
+/** White space as `\s` of the pattern language. */
 const NOT_BLANK = '\\S';
 
-/** Query parameters `anonymousId` and `userId`: contract, "Subject". */
+/** Contract, "Subject". */
 export const identifierSchema = z.string().meta({ minLength: 1, maxLength: ID_CODE_POINTS_MAX, pattern: NOT_BLANK });
 
 /** Contract, "TrackingConsent". */
@@ -25,7 +25,7 @@ export const updateTrackingConsentSchema = z
   })
   .meta({ id: 'UpdateTrackingConsentRequest' });
 
-/** Adds to the contract's schemas the rules that the contract checks in code: not blank, and required per type. */
+/** Adds the rules that the contract checks in code: not blank, and required per type. */
 export function refineSchemas(schemas: Readonly<Record<string, JsonSchema>>): Record<string, JsonSchema> {
   const { EventContext, Message } = schemas;
   return {
@@ -41,7 +41,7 @@ function withNotBlank(schema: JsonSchema, names: readonly string[]): JsonSchema 
   return { ...schema, properties };
 }
 
-/** Fields that one type requires beyond those of every message: contract, "Required per type". */
+/** Contract, "Required per type". */
 function createRulesByType(): JsonSchema[] {
   return REQUIRED_BY_TYPE.map(({ type, field }) => ({
     if: { properties: { type: { const: type } } },

@@ -18,14 +18,14 @@ import { refineSchemas } from './schemas.ts';
 
 const NAME = 'cookbook';
 
-/** Common questions about stored events. The page and the files that it links to are made from the same text. */
+/** The pages and the downloads are made from the same files. */
 function createCookbook(): Article {
   const recipes = readRecipes();
   return {
     name: NAME,
     title: 'Cookbook',
-    summary: 'SQL for what people ask of their events: who came, who came back, what they did, paid and allowed.',
-    content: html`<p>Each recipe is a file that can be piped to ClickHouse, and begins with the words that you read here. What stands in braces, such as <code>{since: Date}</code>, is a parameter: its value comes with the request. Days and times are UTC. Every file is run by a test against the traffic of a simulated game, whose answers are known.</p>
+    summary: 'SQL for common queries of events: activity, retention, actions, payments and consent.',
+    content: html`<p>Each recipe is a file that can be piped to ClickHouse, and begins with the description on this page. Names in braces, such as <code>{since: Date}</code>, are parameters; their values are sent with the request. Days and times are UTC. A test runs every file against the traffic of a simulated game.</p>
 <p>The commands take the address from <code>CLICKHOUSE_URL</code> and the password from <code>CLICKHOUSE_PASSWORD</code>. Over HTTP, <code>default_format=PrettyCompact</code> in the address makes a table of the answer.</p>
 ${recipes.map(toSection)}`,
     files: recipes.map(({ file, text }) => ({ name: file, text })),
@@ -36,8 +36,8 @@ function toSection({ file, title, about, parameters, cost, commands, query }: Re
   const id = file.replace('.sql', '');
   const [overHttp = '', byClient = ''] = commands;
   return html`<h2 id="${id}">${title}</h2>
-${about.map((words) => html`<p>${toCodeSpans(words)}</p>\n`)}<ul>
-${parameters.map(({ names, description: words }) => html`<li>${names.map((name, index) => html`${index === 0 ? '' : ', '}<code>${name}</code>`)}: ${words}</li>\n`)}</ul>
+${about.map((text) => html`<p>${toCodeSpans(text)}</p>\n`)}<ul>
+${parameters.map(({ names, description }) => html`<li>${names.map((name, index) => html`${index === 0 ? '' : ', '}<code>${name}</code>`)}: ${description}</li>\n`)}</ul>
 <p>Cost: ${cost}</p>
 <p>File: <a href="${NAME}/${file}"><code>${file}</code></a></p>
 <details class="fold"><summary>Query and commands</summary>
@@ -55,7 +55,7 @@ function toBlock(id: string, label: string, sample: string): HtmlValue {
 <pre tabindex="0" role="region" aria-labelledby="${id}">${sample}</pre></div>`;
 }
 
-/** Describes the gateway's interface. Every form of the documentation is made from it. */
+/** The description of the gateway's interface. */
 export function createGatewayDocs(context: ExampleContext): DocsSource {
   const operations = createOperations(context);
   return {
@@ -78,15 +78,14 @@ export function createGatewayDocs(context: ExampleContext): DocsSource {
   };
 }
 
-/** Text of the first page around the form that sends a first event. */
 function createFirstPage([ingest]: readonly Operation[]): DocsSource['firstPage'] {
   return {
     title: 'Playline',
-    lead: 'Playline takes the events of your game over HTTP, stores each of them exactly once, and lets you query them a second later, under the person they belong to.',
+    lead: 'Playline takes the events of your game over HTTP and stores each exactly once. A second later you can query them by person.',
     heading: 'Send your first event',
     anchor: 'first-event',
-    before: html`<p>You need one thing: the publishable key of an environment. Take <code>development</code> for a try. On your own machine, <code>npm start</code> prints it; else ask whoever runs this service, who makes one with <code>npm run keys -- create --environment development --kind publishable</code>.</p>`,
-    after: html`<p>A 200 means that the event is on the log, on all replicas. A second later it is in ClickHouse:</p>
+    before: html`<p>You need the publishable key of an environment, such as <code>development</code>. On your own machine, <code>npm start</code> prints it. Otherwise the operator of this service creates one with <code>npm run keys -- create --environment development --kind publishable</code>.</p>`,
+    after: html`<p>A 200 means that the event is stored on all replicas of the log. A second later it is in ClickHouse:</p>
 <div class="block"><p class="label" id="query">Query</p>
 <pre tabindex="0" role="region" aria-labelledby="query">SELECT received_at, event_name, properties
 FROM events_exact
@@ -96,19 +95,17 @@ ORDER BY received_at DESC LIMIT 5</pre></div>`,
   };
 }
 
-/** The anonymous id in the body of an example. */
 function anonymousIdOf(body: string): string {
   return /"anonymousId": "([^"]*)"/.exec(body)?.[1] ?? '';
 }
 
-/** Examples of requests that match no operation. */
 function createNowhereExamples(context: ExampleContext): Example[] {
-  const message = 'There is no such path, or not with this method.';
+  const message = 'No operation has this path and method.';
   const answer = envelope(context, 'RESOURCE_NOT_FOUND', { message });
   return [
     {
       name: 'unknown-path',
-      title: 'A path with a letter too few',
+      title: 'An unknown path',
       request: { method: 'POST', target: '/v1/audience/message', headers: {}, body: null },
       answer,
     },
@@ -125,8 +122,8 @@ function createNotes(settings: DocsSettings): string[] {
   const { publishable, secret } = keyHeadersOf(settings);
   return [
     `Messages and consent need a publishable key in the header \`${publishable}\`, erasure a secret key in \`${secret}\`.`,
-    'Send a request again only after 429 (wait `Retry-After` seconds), 500 or a broken connection, with the same message ids. Never send it again after another 4xx.',
-    'Unknown members are ignored. null in an optional member means that it is absent.',
+    'Send a request again only after 429 (wait `Retry-After` seconds), 500 or a broken connection, with the same message ids. Never resend it after another 4xx.',
+    'Unknown members are ignored. null in an optional member means absent.',
   ];
 }
 
@@ -145,12 +142,11 @@ function createKeys(settings: DocsSettings): KeySpec[] {
       header: secret,
       label: 'Secret key',
       isPublic: false,
-      note: 'For servers alone: never part of a game or a page.',
+      note: 'For servers only: never part of a game or a page.',
     },
   ];
 }
 
-/** Why single messages of a batch are refused. */
 const REJECTION_CODES: PartCodes = {
   folder: 'rejections',
   entries: REJECTIONS,
@@ -159,9 +155,9 @@ const REJECTION_CODES: PartCodes = {
     navigation: 'Rejections of messages',
     heading: 'Rejections of single messages',
     textHeading: 'Rejection codes',
-    introSuffix: ', and so has every message of a batch that is refused',
-    index: 'The batch was judged; this message of it was refused. The others are not affected.',
-    lead: 'A message of a batch was refused. The others are judged on their own.',
-    resend: 'No: the same message is refused again.',
+    introSuffix: ', and so has every rejected message of a batch',
+    index: 'The batch was processed; this message was rejected. The others are not affected.',
+    lead: 'A message of a batch was rejected. The others are not affected.',
+    resend: 'No: the same message is rejected again.',
   },
 };

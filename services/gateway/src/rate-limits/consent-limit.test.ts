@@ -2,7 +2,7 @@ import { createHttpApp, type HttpServer, openHttpServer, type Route } from '@pla
 import { openSharedLimiter } from '@playline/rate-limit';
 import { createMemoryBalances } from '@playline/rate-limit/memory';
 import { createMetrics, parseConfig } from '@playline/runtime';
-import { afterEach, describe, expect, it } from 'vitest';
+import { afterEach, expect, it } from 'vitest';
 import { z } from 'zod';
 import { createRateLimits } from './index.ts';
 import { rateLimitSettings } from './settings.ts';
@@ -45,21 +45,19 @@ async function open() {
   return { get, reached };
 }
 
-describe('the limit of the consent operations', () => {
-  it('answers 429 to an address that asks too often, before the route, and 200 to any other', async () => {
-    const { get, reached } = await open();
-    for (const left of [2, 1, 0]) {
-      const answer = await get('192.0.2.1');
-      expect(answer.status).toBe(200);
-      expect(answer.headers.get('ratelimit-policy')).toBe('"consents";q=3;w=3');
-      expect(answer.headers.get('ratelimit')).toMatch(new RegExp(`^"consents";r=${left};t=[123]$`));
-    }
-    const refused = await get('192.0.2.1');
-    expect(refused.status).toBe(429);
-    expect(refused.headers.get('retry-after')).toBe('1');
-    expect(refused.headers.get('ratelimit')).toBe('"consents";r=0;t=1');
-    expect(await refused.json()).toMatchObject({ code: 'TOO_MANY_REQUESTS_ERROR', details: null });
-    expect(reached.times).toBe(3);
-    expect((await get('192.0.2.2')).status).toBe(200);
-  });
+it('the limit of the consent operations answers 429 to an address that asks too often, before the route, and 200 to any other', async () => {
+  const { get, reached } = await open();
+  for (const left of [2, 1, 0]) {
+    const answer = await get('192.0.2.1');
+    expect(answer.status).toBe(200);
+    expect(answer.headers.get('ratelimit-policy')).toBe('"consents";q=3;w=3');
+    expect(answer.headers.get('ratelimit')).toMatch(new RegExp(`^"consents";r=${left};t=[123]$`));
+  }
+  const refused = await get('192.0.2.1');
+  expect(refused.status).toBe(429);
+  expect(refused.headers.get('retry-after')).toBe('1');
+  expect(refused.headers.get('ratelimit')).toBe('"consents";r=0;t=1');
+  expect(await refused.json()).toMatchObject({ code: 'TOO_MANY_REQUESTS_ERROR', details: null });
+  expect(reached.times).toBe(3);
+  expect((await get('192.0.2.2')).status).toBe(200);
 });

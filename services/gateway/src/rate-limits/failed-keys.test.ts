@@ -1,7 +1,7 @@
 import type { KeyRecord } from '@playline/access-keys';
 import type { Exchange } from '@playline/http';
 import { createLocalLimiter } from '@playline/rate-limit';
-import { describe, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { createFailedKeyLimit } from '../authorise.ts';
 
 const exchangeOf = (address: string) => ({ request: { address } }) as unknown as Exchange;
@@ -24,40 +24,38 @@ function setUp() {
   return { world, ask };
 }
 
-describe('the limit on failed keys', () => {
-  it('is the same for parallel tries as for tries one by one', async () => {
-    const { ask } = setUp();
-    const outcomes = await Promise.allSettled(Array.from({ length: 100 }, (_, place) => ask(`wrong-${place}`)));
-    expect(outcomes.filter(({ status }) => status === 'fulfilled')).toHaveLength(3);
-  });
+it('the limit on failed keys is the same for parallel tries as for tries one by one', async () => {
+  const { ask } = setUp();
+  const outcomes = await Promise.allSettled(Array.from({ length: 100 }, (_, place) => ask(`wrong-${place}`)));
+  expect(outcomes.filter(({ status }) => status === 'fulfilled')).toHaveLength(3);
+});
 
-  it('charges nothing for a valid key, however often it is used', async () => {
-    const { ask } = setUp();
-    for (let times = 0; times < 10; times++) expect(await ask('good')).not.toBeNull();
-    for (let times = 0; times < 3; times++) expect(await ask('wrong')).toBeNull();
-    await expect(ask('wrong')).rejects.toThrow('Too many requests');
-  });
+it('the limit on failed keys charges nothing for a valid key, however often it is used', async () => {
+  const { ask } = setUp();
+  for (let times = 0; times < 10; times++) expect(await ask('good')).not.toBeNull();
+  for (let times = 0; times < 3; times++) expect(await ask('wrong')).toBeNull();
+  await expect(ask('wrong')).rejects.toThrow('Too many requests');
+});
 
-  it('lets a valid key through from a refused address, known or new, and asks it to wait once it has ended', async () => {
-    const { world, ask } = setUp();
-    await ask('good');
-    for (let times = 0; times < 3; times++) await ask('wrong');
-    world.keys.set('successor', { keyId: 's' } as KeyRecord);
-    expect(await ask('successor')).not.toBeNull();
-    expect(await ask('good')).not.toBeNull();
-    world.keys.delete('good');
-    await expect(ask('good')).rejects.toMatchObject({ code: 'TOO_MANY_REQUESTS_ERROR', retryAfterS: 1 });
-  });
+it('the limit on failed keys lets a valid key through from a refused address, known or new, and asks it to wait once it has ended', async () => {
+  const { world, ask } = setUp();
+  await ask('good');
+  for (let times = 0; times < 3; times++) await ask('wrong');
+  world.keys.set('successor', { keyId: 's' } as KeyRecord);
+  expect(await ask('successor')).not.toBeNull();
+  expect(await ask('good')).not.toBeNull();
+  world.keys.delete('good');
+  await expect(ask('good')).rejects.toMatchObject({ code: 'TOO_MANY_REQUESTS_ERROR', retryAfterS: 1 });
+});
 
-  it('charges nobody while the store is away', async () => {
-    const { world, ask } = setUp();
-    world.away = true;
-    for (let times = 0; times < 10; times++) await expect(ask('any')).rejects.toThrow('away');
-  });
+it('the limit on failed keys charges nobody while the store is away', async () => {
+  const { world, ask } = setUp();
+  world.away = true;
+  for (let times = 0; times < 10; times++) await expect(ask('any')).rejects.toThrow('away');
+});
 
-  it('counts each address separately', async () => {
-    const { ask } = setUp();
-    for (let times = 0; times < 3; times++) await ask('wrong');
-    expect(await ask('wrong', '192.0.2.2')).toBeNull();
-  });
+it('the limit on failed keys counts each address separately', async () => {
+  const { ask } = setUp();
+  for (let times = 0; times < 3; times++) await ask('wrong');
+  expect(await ask('wrong', '192.0.2.2')).toBeNull();
 });

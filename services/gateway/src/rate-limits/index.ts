@@ -13,10 +13,8 @@ import type { EnvironmentRates } from '../environment-rates.ts';
 import { createMessageLimit, type LimitMessages } from './message-limit.ts';
 import type { RateLimitSettings } from './settings.ts';
 
-/** Puts a limit in front of a route. */
 export type LimitRoute = (route: Route) => Route;
 
-/** Every limit on callers that the gateway has. */
 export interface RateLimits {
   readonly messages: LimitMessages;
   readonly failedKeys: FailedKeyLimit;
@@ -27,12 +25,12 @@ export interface RateLimitParts {
   settings: RateLimitSettings;
   /** Rates that projects set for their environments. */
   ratesOf: EnvironmentRates;
-  /** Counts messages of all processes together. */
+  /** Counts messages of all processes. */
   limiter: Pick<SharedLimiter, 'bucket'>;
   metrics: Metrics;
 }
 
-/** Builds all limits. Client addresses are personal data, so counts per address stay in this process. */
+/** Client addresses are personal data, so their counts stay in this process. */
 export function createRateLimits({ settings, ratesOf, limiter, metrics }: RateLimitParts): RateLimits {
   const refused = metrics.counter('playline_gateway_rate_limited_total', 'Requests refused, by the limit', ['limit']);
   const onRefused = (limit: string) => refused.inc({ limit });
@@ -64,7 +62,6 @@ interface ConsentLimitParts {
   onRefused: OnRefused;
 }
 
-/** Builds the limit of the consent operations: requests per client address, counted in this process only. */
 function createConsentLimit({ limiter, addressOf, onRefused }: ConsentLimitParts): LimitRoute {
   return (route) => ({
     ...route,
@@ -75,7 +72,7 @@ function createConsentLimit({ limiter, addressOf, onRefused }: ConsentLimitParts
   });
 }
 
-/** Builds the report of whether the gateways share the limits or each enforces them alone. */
+/** Reports whether the gateways share the limits. */
 export function createSharedLog(metrics: Metrics, logger: Logger): NonNullable<SharedLimiterOptions['onShared']> {
   const gauge = metrics.gauge(
     'playline_gateway_rate_limit_shared',

@@ -1,5 +1,5 @@
 import { openWire, testStores, until, type Wire } from '@playline/testkit';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, expect, it } from 'vitest';
 import { message } from '../test/open-gateway.ts';
 import { type GatewayProcess, openProcess, openRealStores, type RealStores } from '../test/open-process.ts';
 
@@ -32,32 +32,30 @@ async function metricOf({ adminUrl }: GatewayProcess): Promise<string> {
   return /^playline_gateway_rate_limit_shared\{.*\} (\d)$/m.exec(text)?.[1] ?? '';
 }
 
-describe('gateways on one Redis', () => {
-  it('count the messages of a key together, and go on alone while Redis is away', async () => {
-    const redis = new URL(testStores().redis);
-    wire = await openWire(Number(redis.port));
-    redis.port = String(wire.port);
-    const [one, other] = [await openReady(), await openReady({ REDIS_URL: redis.href })];
-    expect((await one.post(stores.key, batch(100))).status).toBe(200);
-    expect((await one.post(stores.key, batch(100))).status).toBe(200);
-    await until('the other has heard of it', async () => {
-      const answer = await other.post(stores.key, batch(1));
-      return answer.status === 200 && leftOf(answer) < 105;
-    });
-
-    wire.mode = 'cut';
-    await until('the limit is local', async () => {
-      await other.post(stores.key, batch(1));
-      return (await metricOf(other)) === '0';
-    });
-    const alone = await other.post(stores.key, batch(1));
-    expect(alone.status).toBe(200);
-    expect(alone.headers.get('ratelimit-policy')).toBe('"messages";q=300;w=300');
-    expect((await one.post(stores.key, batch(100))).status).toBe(200);
-    expect((await one.post(stores.key, batch(100))).status).toBe(429);
-
-    wire.mode = 'open';
-    await until('the limit is shared again', async () => (await other.post(stores.key, batch(1))).status === 429, 1000);
-    expect(await metricOf(other)).toBe('1');
+it('gateways on one Redis count the messages of a key together, and go on alone while Redis is away', async () => {
+  const redis = new URL(testStores().redis);
+  wire = await openWire(Number(redis.port));
+  redis.port = String(wire.port);
+  const [one, other] = [await openReady(), await openReady({ REDIS_URL: redis.href })];
+  expect((await one.post(stores.key, batch(100))).status).toBe(200);
+  expect((await one.post(stores.key, batch(100))).status).toBe(200);
+  await until('the other has heard of it', async () => {
+    const answer = await other.post(stores.key, batch(1));
+    return answer.status === 200 && leftOf(answer) < 105;
   });
+
+  wire.mode = 'cut';
+  await until('the limit is local', async () => {
+    await other.post(stores.key, batch(1));
+    return (await metricOf(other)) === '0';
+  });
+  const alone = await other.post(stores.key, batch(1));
+  expect(alone.status).toBe(200);
+  expect(alone.headers.get('ratelimit-policy')).toBe('"messages";q=300;w=300');
+  expect((await one.post(stores.key, batch(100))).status).toBe(200);
+  expect((await one.post(stores.key, batch(100))).status).toBe(429);
+
+  wire.mode = 'open';
+  await until('the limit is shared again', async () => (await other.post(stores.key, batch(1))).status === 429, 1000);
+  expect(await metricOf(other)).toBe('1');
 });

@@ -2,13 +2,13 @@ import { MESSAGE_RATE_MAX, type MessageRate } from '@playline/contracts';
 import { settings } from '@playline/runtime';
 import { z } from 'zod';
 
-/** Messages per second under one key: contract, "Rate limit". */
+/** Contract, "Rate limit". */
 const MESSAGES_PER_S = 5000;
-/** Two seconds' worth, because a client that was offline sends its backlog. */
+/** Two seconds' worth, for clients that were offline. */
 const MESSAGES_BURST = 10_000;
-/** A person who tries keys needs a few tries; guessing a key would need 2^178. */
+/** Guessing a key would need 2^178 tries. */
 const FAILED_KEYS_PER_MINUTE = 60;
-/** Enough for many players behind one address who change their consent now and then. */
+/** Enough for many players behind one address. */
 const CONSENTS_PER_S = 100;
 const CONSENTS_BURST = 200;
 
@@ -34,13 +34,11 @@ const ratesByEnvironment = () =>
       return rates;
     });
 
-/** Settings of the limits, by the names of their environment variables. */
 export const rateLimitSettings = {
   RATE_LIMIT_MESSAGES_PER_S: perSecond().default(MESSAGES_PER_S),
   RATE_LIMIT_BURST: burst().default(MESSAGES_BURST),
-  /** Environments with their own rate: `demo-development=500/1000,demo-production=20000/40000`. */
   RATE_LIMITS_BY_ENVIRONMENT: ratesByEnvironment(),
-  /** Wrong keys per client address. */
+  /** Invalid keys per client address. */
   RATE_LIMIT_FAILED_KEYS_PER_MINUTE: settings.integer(1, 1_000_000).default(FAILED_KEYS_PER_MINUTE),
   /** Consent operations per client address. */
   RATE_LIMIT_CONSENTS_PER_S: perSecond().default(CONSENTS_PER_S),

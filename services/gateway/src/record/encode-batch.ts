@@ -20,48 +20,38 @@ import {
 
 /** What the gateway adds to every message of a request. */
 export interface RecordEnvelope {
-  /** Id of the message schema in the registry. */
   schemaId: number;
   environmentId: string;
-  /** Epoch milliseconds. */
   receivedAt: number;
-  /** 32 lower-case hex characters. */
   traceId: string;
 }
 
-/**
- * Computes the 16-byte key of an identity; `id` is UTF-8, trimmed and not blank. The key is not modified later.
- */
+/** Computes the 16-byte key of an identity; `id` is UTF-8, trimmed and not blank. */
 export type KeyOfBytes = (kind: IdentityKind, id: Uint8Array) => Buffer;
 
 /** One record for `audience.messages.v1`. */
 export interface EncodedRecord {
-  /** Bytes of the environment id, then the 16 bytes of the owner's key; null when nobody owns the message. */
+  /** Environment id and the owner's key; null without an owner. */
   key: Buffer | null;
   /** Confluent frame and Avro body. */
   value: Buffer;
 }
 
 /**
- * Most bytes of a record besides its strings: frame 5, two longs of 10, six fixed of 16, a boolean, an optional double
- * of 9, and a length of at most 5 bytes for each of 30 strings.
+ * Besides strings: frame 5, two longs of 10, six fixed of 16, a boolean, an optional double of 9, and at most 5 bytes
+ * of length for each of 30 strings.
  */
 const OVERHEAD_BYTES_MAX = FRAME_BYTES + 2 * 10 + 6 * 16 + 1 + 9 + 30 * 5;
-/** Bytes that the length of an Avro string takes, at most. */
 const LENGTH_BYTES_MAX = 5;
 
 const NO_BYTES = Buffer.alloc(0);
 
-/**
- * The encoded parts of records that all messages of a request share. Most requests differ only in time and trace, so
- * the rest is not encoded again for each.
- */
+/** The encoded parts that all records of a request share. Usually only time and trace change between requests. */
 class EncodedEnvelope {
   /** Frame and environmentId. */
   head: Buffer = NO_BYTES;
-  /** The environment id, raw. */
+  /** Raw. */
   environment: Buffer = NO_BYTES;
-  /** Epoch milliseconds. */
   receivedAt = 0;
   /** traceId, encoded. */
   tail: Buffer = NO_BYTES;
@@ -71,7 +61,7 @@ class EncodedEnvelope {
   #environmentId: string | null = null;
   #traceBytes = -1;
 
-  /** Sets the values that the records of the next request share; encodes only those that changed. */
+  /** Encodes only what changed. */
   turnTo({ schemaId, environmentId, receivedAt, traceId }: RecordEnvelope): void {
     this.receivedAt = receivedAt;
     const isSame = schemaId === this.#schemaId && environmentId === this.#environmentId;
@@ -85,7 +75,7 @@ class EncodedEnvelope {
     this.bytesMax = OVERHEAD_BYTES_MAX + 2 * this.environment.length + this.#traceBytes + IDENTITY_KEY_BYTES;
   }
 
-  /** Overwrites the trace with one of the same length. @returns false when the length differs */
+  /** False when the length differs. */
   #rewriteTrace(traceId: string): boolean {
     if (Buffer.byteLength(traceId) !== this.#traceBytes) return false;
     this.tail.write(traceId, this.tail.length - this.#traceBytes);
@@ -98,11 +88,11 @@ function toAvro(text: string): Buffer {
   return bytes.subarray(0, putText(bytes, 0, text));
 }
 
-// Avro's binary encoding, written into a buffer that has room for it. Each call returns the place after what it wrote.
+// Avro's binary encoding. Each function returns the offset after what it wrote.
 
-/** Avro long of a safe integer: zigzag, then seven bits a byte, lowest first. */
-function putLong(target: Buffer, place: number, value: number): number {
-  let at = place;
+/** Zigzag, then seven bits a byte, lowest first. */
+function putLong(target: Buffer, offset: number, value: number): number {
+  let at = offset;
   let rest = value >= 0 ? value * 2 : -value * 2 - 1;
   while (rest > 0xffffffff) {
     target[at++] = (rest % 128) | 128;
@@ -116,13 +106,12 @@ function putLong(target: Buffer, place: number, value: number): number {
   return at;
 }
 
-/** Avro string of a JavaScript string. */
-function putText(target: Buffer, place: number, text: string): number {
-  const at = putLong(target, place, Buffer.byteLength(text));
+function putText(target: Buffer, offset: number, text: string): number {
+  const at = putLong(target, offset, Buffer.byteLength(text));
   return at + target.write(text, at);
 }
 
-/** Copies few bytes unchanged: a loop is faster than the call of Buffer.copy. */
+/** For few bytes a loop is faster than Buffer.copy. */
 function putAll(target: Buffer, at: number, source: Buffer): number {
   const { length } = source;
   for (let i = 0; i < length; i++) target[at + i] = source[i]!;
@@ -131,19 +120,19 @@ function putAll(target: Buffer, at: number, source: Buffer): number {
 
 /** First byte of `true`. */
 const CHAR_T = 0x74;
-/** Up to this many bytes a loop is at least as fast as Buffer.copy (measured: 45 ns both). */
+/** Up to this size a loop is at least as fast as Buffer.copy (45 ns both). */
 const LOOP_COPY_BYTES_MAX = 40;
 /**
- * Several batches share one buffer, because each buffer is one more object outside the heap to collect.
- * A slab is smaller than what is in flight on a busy gateway, so it keeps little memory longer than needed.
+ * Several batches share one buffer, which is one object for the garbage collector. Smaller than what is in flight on a
+ * busy gateway.
  */
 const SLAB_BYTES = 512 * 1024;
-/** A body up to this size gets room for all of its bytes without counting. Wastes at most an eighth of a slab. */
+/** Reserved without counting; wastes at most an eighth of a slab. */
 const SMALL_BODY_BYTES_MAX = SLAB_BYTES / 8;
-/** The length of a shorter text takes one byte. */
+/** Below this a length takes one byte. */
 const SHORT_TEXT_BYTES = 64;
 
-/** String fields in the order of `audience-message.avsc`, up to `test`. */
+/** In the order of `audience-message.avsc`, up to `test`. */
 const ID_FIELDS = Uint8Array.of(
   FIELD.anonymousId,
   FIELD.userId,
@@ -178,12 +167,12 @@ const FIELDS_AFTER_DENSITY = Uint8Array.of(
 const TEXT_FIELDS = Uint8Array.of(...HEAD_FIELDS, ...ID_FIELDS, ...FIELDS_BEFORE_DENSITY, ...FIELDS_AFTER_DENSITY);
 
 /**
- * Encodes the accepted messages of a scanned batch directly from its bytes. Strings are copied, and decoded only if
- * they have escapes. The output equals that of the schema's own codec, which would need an object for each message.
+ * Encodes the accepted messages of a scanned batch from its bytes; only strings with escapes are decoded. The output
+ * equals that of the schema's codec.
  */
 export type EncodeBatch = (batch: ScannedBatch, envelope: RecordEnvelope, keyOf: KeyOfBytes) => EncodedRecord[];
 
-/** Builds an encoder: synchronous, not reentrant, and the owner of the memory of its records. */
+/** Synchronous, not reentrant; owns the memory of its records. */
 export function createBatchEncoder(): EncodeBatch {
   const encoder = new BatchEncoder();
   return (batch, envelope, keyOf) => encoder.encode(batch, envelope, keyOf);
@@ -215,13 +204,13 @@ class BatchEncoder {
   }
 
   /**
-   * Makes room for the texts of the batch. Its body may be mostly white space and fields that are not stored, and
-   * records shall not keep much more memory alive than their own bytes.
+   * Counts the texts of large bodies, which may be mostly white space, so that records keep little more memory than
+   * their own bytes.
    */
   #reserve(): void {
     const { body, count } = this.#batch;
     const overhead = count * this.#envelope.bytesMax;
-    // A decoded string is never longer than its escaped text. Usually there is room for all, so nothing is summed up.
+    // A decoded string is never longer than its escaped text.
     const bytesMax = body.length + overhead;
     if (this.#memory.hasCapacity(bytesMax)) return;
     this.#memory.reserve(body.length <= SMALL_BODY_BYTES_MAX ? bytesMax : textBytesOf(this.#batch) + overhead);
@@ -253,7 +242,7 @@ class BatchEncoder {
     return { key: this.#keyOf(owner), value };
   }
 
-  /** An id without a type that equals the message's anonymous id is that identity, as in its link fact. */
+  /** An untyped id that equals the message's anonymous id is that identity, as in its link fact. */
   #fromKeyOf(message: number, anonymous: Buffer): Buffer {
     const typeAt = (message << ROW_SHIFT) + FIELD.fromType;
     const { starts, ends } = this.#batch;
@@ -262,12 +251,12 @@ class BatchEncoder {
     return key.equals(anonymous) ? key : this.#from.of(message);
   }
 
-  #putTexts(place: number, message: number, fields: Uint8Array): number {
+  #putTexts(offset: number, message: number, fields: Uint8Array): number {
     const { bytes: target } = this.#memory;
     const { body, starts, ends } = this.#batch;
     const escaped = this.#batch.escaped[message]!;
     const row = message << ROW_SHIFT;
-    let at = place;
+    let at = offset;
     for (let i = 0; i < fields.length; i++) {
       const field = fields[i]!;
       const start = starts[row + field]!;
@@ -286,7 +275,7 @@ class BatchEncoder {
     return at;
   }
 
-  /** Union of null and double, in this order. */
+  /** Union of null and double. */
   #putDensity(at: number, message: number): number {
     const { bytes: target } = this.#memory;
     const slot = (message << ROW_SHIFT) + FIELD.screenDensity;
@@ -303,7 +292,7 @@ class BatchEncoder {
     return start !== this.#batch.ends[slot] && this.#batch.body[start] === CHAR_T;
   }
 
-  /** Record key of an owner; returns the same buffer as long as the owner stays the same. */
+  /** The same buffer while the owner stays the same. */
   #keyOf(owner: Buffer): Buffer | null {
     if (owner === ZERO_KEY) return null;
     if (owner !== this.#owner) {
@@ -315,24 +304,23 @@ class BatchEncoder {
   }
 }
 
-/** The memory of encoded records, one after the other. It is collected once nothing refers to any of them. */
+/** The memory of encoded records, collected once nothing refers to any of them. */
 class RecordMemory {
   bytes = Buffer.alloc(0);
-  /** The next free byte of `bytes`. */
   at = 0;
 
   hasCapacity(bytes: number): boolean {
     return this.at + bytes <= this.bytes.length;
   }
 
-  /** Makes room for this many bytes. Earlier records stay where they are. */
+  /** Earlier records keep their memory. */
   reserve(bytesMax: number): void {
     if (this.hasCapacity(bytesMax)) return;
     this.bytes = Buffer.allocUnsafeSlow(Math.max(bytesMax, SLAB_BYTES));
     this.at = 0;
   }
 
-  /** Returns the bytes from `at` up to `end` and marks them as used. */
+  /** Takes the bytes from `at` up to `end`. */
   take(end: number): Buffer {
     const taken = this.bytes.subarray(this.at, end);
     this.at = end;
@@ -340,7 +328,7 @@ class RecordMemory {
   }
 }
 
-/** UTF-8 bytes of all strings of the records of a batch. */
+/** UTF-8 bytes of all strings of the records. */
 function textBytesOf(batch: ScannedBatch): number {
   const { count, starts, ends } = batch;
   let bytes = 0;
@@ -362,19 +350,18 @@ function putKey(target: Buffer, at: number, key: Buffer): number {
   return at + IDENTITY_KEY_BYTES;
 }
 
-/** The two fields that name an identity; an anonymous id has no type field. */
 interface IdentityFields {
   id: Field;
   type: Field | null;
 }
 
-/** The four fields in which a message may name an identity. */
+/** The fields in which a message may name an identity. */
 const IDENTITY_FIELDS = {
   anonymous: { id: FIELD.anonymousId, type: null },
   user: { id: FIELD.userId, type: FIELD.identityType },
   from: { id: FIELD.fromId, type: FIELD.fromType },
   to: { id: FIELD.toId, type: FIELD.toType },
-  /** An id without a type that may be the message's own anonymous id. */
+  /** An untyped id that may be the message's own anonymous id. */
   fromAsAnonymous: { id: FIELD.fromId, type: null },
 } as const satisfies Record<string, IdentityFields>;
 
@@ -388,7 +375,7 @@ function isSameText(batch: ScannedBatch, slot: number, otherSlot: number): boole
   return true;
 }
 
-/** True for an ASCII character that trimming does not remove. */
+/** ASCII that trimming does not remove. */
 function isVisibleAscii(byte: number): boolean {
   return byte > 0x20 && byte < 0x80;
 }
@@ -396,8 +383,8 @@ function isVisibleAscii(byte: number): boolean {
 const NO_BATCH = createScannedBatch();
 
 /**
- * Keys of the identities that the messages of a batch name in one of the four places. A batch usually comes from one
- * client, so the key of the previous message is used again when the bytes are the same.
+ * Keys of one identity field of a batch. Batches usually come from one client, so the previous key is reused when the
+ * bytes are equal.
  */
 class IdentityKeys {
   #batch: ScannedBatch = NO_BATCH;
@@ -410,14 +397,13 @@ class IdentityKeys {
     this.#fields = fields;
   }
 
-  /** Starts another batch. */
   turnTo(batch: ScannedBatch, keyOf: KeyOfBytes): void {
     this.#batch = batch;
     this.#keyOf = keyOf;
     this.#last = -1;
   }
 
-  /** @returns 16 bytes; `ZERO_KEY` itself when the field is blank or has a placeholder */
+  /** 16 bytes; `ZERO_KEY` itself when the field is blank or a placeholder. */
   of(message: number): Buffer {
     const slot = (message << ROW_SHIFT) + this.#fields.id;
     if (this.#batch.starts[slot] === this.#batch.ends[slot]) return ZERO_KEY;

@@ -2,7 +2,7 @@ import { type IdentityKind, type MessageRecord, messageRecordCodec, schemaIdOf }
 import { isPlaceholder } from '@playline/people';
 import { validMessages } from '@playline/testkit/messages';
 import fc from 'fast-check';
-import { describe, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { createScanner, validateScanned } from '../scan/batch.ts';
 import { toReadableJson } from '../scan/test/document.ts';
 import type { EncodedRecord, RecordEnvelope } from './encode-batch.ts';
@@ -83,110 +83,106 @@ function expectedOf(message: Record<string, unknown>): Record<string, unknown> {
   };
 }
 
-describe('an encoded message', () => {
-  it('decodes to what was sent, whatever was sent', () => {
-    fc.assert(
-      fc.property(validMessages(NOW_MS), (sent) => {
-        expect({ ...encode(sent).decoded }).toEqual(expectedOf(sent));
-      }),
-      { numRuns: 500 },
-    );
-  });
+it('an encoded message decodes to what was sent, whatever was sent', () => {
+  fc.assert(
+    fc.property(validMessages(NOW_MS), (sent) => {
+      expect({ ...encode(sent).decoded }).toEqual(expectedOf(sent));
+    }),
+    { numRuns: 500 },
+  );
+});
 
-  it('has exactly the bytes that the codec of its schema writes', () => {
-    fc.assert(
-      fc.property(validMessages(NOW_MS), (sent) => {
-        const { value } = encode(sent);
-        expect(schemaIdOf(value)).toBe(ENVELOPE.schemaId);
-        const reference = messageRecordCodec.encode(expectedOf(sent) as unknown as MessageRecord);
-        expect(value.subarray(5).equals(reference)).toBe(true);
-      }),
-      { numRuns: 500 },
-    );
-  });
+it('an encoded message has exactly the bytes that the codec of its schema writes', () => {
+  fc.assert(
+    fc.property(validMessages(NOW_MS), (sent) => {
+      const { value } = encode(sent);
+      expect(schemaIdOf(value)).toBe(ENVELOPE.schemaId);
+      const reference = messageRecordCodec.encode(expectedOf(sent) as unknown as MessageRecord);
+      expect(value.subarray(5).equals(reference)).toBe(true);
+    }),
+    { numRuns: 500 },
+  );
+});
 
-  it('keeps its bytes when others are encoded after it in one call', () => {
-    const batches = fc.uniqueArray(validMessages(NOW_MS), {
-      minLength: 1,
-      maxLength: 20,
-      selector: ({ messageId }) => String(messageId).toLowerCase(),
-    });
-    fc.assert(
-      fc.property(batches, (batch) => {
-        const records = encodeAll(batch);
-        for (const [index, sent] of batch.entries()) expect(records[index]!.value).toEqual(encode(sent).value);
-      }),
-      { numRuns: 50 },
-    );
+it('an encoded message keeps its bytes when others are encoded after it in one call', () => {
+  const batches = fc.uniqueArray(validMessages(NOW_MS), {
+    minLength: 1,
+    maxLength: 20,
+    selector: ({ messageId }) => String(messageId).toLowerCase(),
   });
+  fc.assert(
+    fc.property(batches, (batch) => {
+      const records = encodeAll(batch);
+      for (const [index, sent] of batch.entries()) expect(records[index]!.value).toEqual(encode(sent).value);
+    }),
+    { numRuns: 50 },
+  );
+});
 
-  it('contains properties and traits exactly as in the body', () => {
-    const texts = '"properties":{ "a" : 1.0 },"traits":{\n}}';
-    const { decoded } = encode(JSON.stringify({ ...PAGE }).replace(/\}$/, `,${texts}`));
-    expect(decoded).toMatchObject({ properties: '{ "a" : 1.0 }', traits: '{\n}' });
-  });
+it('an encoded message contains properties and traits exactly as in the body', () => {
+  const texts = '"properties":{ "a" : 1.0 },"traits":{\n}}';
+  const { decoded } = encode(JSON.stringify({ ...PAGE }).replace(/\}$/, `,${texts}`));
+  expect(decoded).toMatchObject({ properties: '{ "a" : 1.0 }', traits: '{\n}' });
+});
 
-  it('can have times before 1970 and far in the future', () => {
-    for (const eventTime of [-1, -62_135_596_800_000, 0, 2 ** 31, 2 ** 32, 253_402_300_799_999]) {
-      const eventTimestamp = new Date(eventTime).toISOString();
-      expect(encode({ ...PAGE, eventTimestamp }).decoded.eventTime).toBe(eventTime);
-    }
+it('an encoded message can have times before 1970 and far in the future', () => {
+  for (const eventTime of [-1, -62_135_596_800_000, 0, 2 ** 31, 2 ** 32, 253_402_300_799_999]) {
+    const eventTimestamp = new Date(eventTime).toISOString();
+    expect(encode({ ...PAGE, eventTimestamp }).decoded.eventTime).toBe(eventTime);
+  }
+});
+
+const ids = { anonymousId: ' anon ', userId: ' user ' };
+
+it('the owner of a message is its user when it names one, untyped when it gives no type', () => {
+  expect(encode({ ...PAGE, ...ids }).decoded.identityKey).toEqual(keyOf('untyped', 'user'));
+  expect(encode({ ...PAGE, ...ids, identityType: 'steam' }).decoded.identityKey).toEqual(keyOf('steam', 'user'));
+});
+
+it.each([undefined, null, '', '  '])('the owner of a message is its anonymous identity when userId is %j', (userId) => {
+  expect(encode({ ...PAGE, ...ids, userId }).decoded.identityKey).toEqual(keyOf('anonymous', 'anon'));
+});
+
+it('the owner of a message is nobody when it names nobody, and then the record has no key', () => {
+  const { key, decoded } = encode({ ...PAGE, userId: ' ', deviceId: 'd', fromId: 'f', toId: 't' });
+  expect(key).toBeNull();
+  expect(decoded.identityKey).toEqual(ZERO);
+});
+
+it('the owner of a message determines the record key, after the environment', () => {
+  const { key } = encode({ ...PAGE, ...ids });
+  expect(key).toEqual(Buffer.concat([Buffer.from(ENVELOPE.environmentId), keyOf('untyped', 'user')]));
+});
+
+it('the owner of a message does not change the keys of the two sides of an alias', () => {
+  const alias = { ...PAGE, type: 'alias', fromId: ' a', toId: 'b', toType: 'email' };
+  expect(encode(alias).decoded).toMatchObject({
+    fromId: ' a',
+    fromKey: keyOf('untyped', 'a'),
+    toKey: keyOf('email', 'b'),
+    identityKey: ZERO,
   });
 });
 
-describe('the owner of a message', () => {
-  const ids = { anonymousId: ' anon ', userId: ' user ' };
-
-  it('is its user when it names one, untyped when it gives no type', () => {
-    expect(encode({ ...PAGE, ...ids }).decoded.identityKey).toEqual(keyOf('untyped', 'user'));
-    expect(encode({ ...PAGE, ...ids, identityType: 'steam' }).decoded.identityKey).toEqual(keyOf('steam', 'user'));
-  });
-
-  it.each([undefined, null, '', '  '])('is its anonymous identity when userId is %j', (userId) => {
-    expect(encode({ ...PAGE, ...ids, userId }).decoded.identityKey).toEqual(keyOf('anonymous', 'anon'));
-  });
-
-  it('is nobody when it names nobody, and then the record has no key', () => {
-    const { key, decoded } = encode({ ...PAGE, userId: ' ', deviceId: 'd', fromId: 'f', toId: 't' });
+it.each(['n/a', ' NULL ', '{"id":null}', 'nu\u200bll', '{{id}}'])(
+  'the owner of a message stores the placeholder %j, which owns and names nobody',
+  (placeholder) => {
+    const ids = { anonymousId: placeholder, userId: placeholder, fromId: placeholder, toId: ` ${placeholder}` };
+    const { decoded, key } = encode({ ...PAGE, ...ids });
+    expect(decoded).toMatchObject({ ...ids, identityKey: ZERO, anonymousKey: ZERO, userKey: ZERO });
+    expect(decoded).toMatchObject({ fromKey: ZERO, toKey: ZERO });
     expect(key).toBeNull();
-    expect(decoded.identityKey).toEqual(ZERO);
-  });
+  },
+);
 
-  it('determines the record key, after the environment', () => {
-    const { key } = encode({ ...PAGE, ...ids });
-    expect(key).toEqual(Buffer.concat([Buffer.from(ENVELOPE.environmentId), keyOf('untyped', 'user')]));
-  });
+it('the owner of a message belongs to its anonymous id when its user id is a placeholder', () => {
+  const { decoded } = encode({ ...PAGE, anonymousId: 'visitor', userId: 'unknown_user' });
+  expect(decoded).toMatchObject({ identityKey: keyOf('anonymous', 'visitor'), userKey: ZERO });
+});
 
-  it('does not change the keys of the two sides of an alias', () => {
-    const alias = { ...PAGE, type: 'alias', fromId: ' a', toId: 'b', toType: 'email' };
-    expect(encode(alias).decoded).toMatchObject({
-      fromId: ' a',
-      fromKey: keyOf('untyped', 'a'),
-      toKey: keyOf('email', 'b'),
-      identityKey: ZERO,
-    });
-  });
-
-  it.each(['n/a', ' NULL ', '{"id":null}', 'nu\u200bll', '{{id}}'])(
-    'stores the placeholder %j, which owns and names nobody',
-    (placeholder) => {
-      const ids = { anonymousId: placeholder, userId: placeholder, fromId: placeholder, toId: ` ${placeholder}` };
-      const { decoded, key } = encode({ ...PAGE, ...ids });
-      expect(decoded).toMatchObject({ ...ids, identityKey: ZERO, anonymousKey: ZERO, userKey: ZERO });
-      expect(decoded).toMatchObject({ fromKey: ZERO, toKey: ZERO });
-      expect(key).toBeNull();
-    },
-  );
-
-  it('belongs to its anonymous id when its user id is a placeholder', () => {
-    const { decoded } = encode({ ...PAGE, anonymousId: 'visitor', userId: 'unknown_user' });
-    expect(decoded).toMatchObject({ identityKey: keyOf('anonymous', 'visitor'), userKey: ZERO });
-  });
-
-  it('names its own anonymous identity in an alias from that id without a type, and an untyped one otherwise', () => {
-    const alias = { ...PAGE, type: 'alias', anonymousId: 'v', fromId: ' v', toId: 'u' };
-    expect(encode(alias).decoded).toMatchObject({ fromKey: keyOf('anonymous', 'v') });
-    expect(encode({ ...alias, anonymousId: 'w' }).decoded).toMatchObject({ fromKey: keyOf('untyped', 'v') });
-    expect(encode({ ...alias, fromType: 'steam' }).decoded).toMatchObject({ fromKey: keyOf('steam', 'v') });
-  });
+it('the owner of a message names its own anonymous identity in an alias from that id without a type, and an untyped one otherwise', () => {
+  const alias = { ...PAGE, type: 'alias', anonymousId: 'v', fromId: ' v', toId: 'u' };
+  expect(encode(alias).decoded).toMatchObject({ fromKey: keyOf('anonymous', 'v') });
+  expect(encode({ ...alias, anonymousId: 'w' }).decoded).toMatchObject({ fromKey: keyOf('untyped', 'v') });
+  expect(encode({ ...alias, fromType: 'steam' }).decoded).toMatchObject({ fromKey: keyOf('steam', 'v') });
 });

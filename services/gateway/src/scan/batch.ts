@@ -37,7 +37,6 @@ import {
 } from './ranges.ts';
 import { NameTable, UNKNOWN } from './text.ts';
 
-/** What is wrong with a body as a whole. */
 export const BODY_FAULT = {
   /** Not UTF-8, or not JSON. */
   notJson: -1,
@@ -48,13 +47,13 @@ export const BODY_FAULT = {
 } as const;
 
 /**
- * Scans a body in one pass, which checks all of its grammar and finds the fields of every message. It never calls a
- * message sound that the contract rejects, and finds the same fields as JSON.parse. Synchronous and not reentrant: the
- * state is valid until the next scan, and refers to a copy of the body.
+ * Scans a body in one pass, which checks its grammar and finds the fields of every message as JSON.parse would. A
+ * message is `VALID` only if the contract accepts it. Synchronous and not reentrant: the state is valid until the next
+ * scan.
  */
 export interface Scanner {
   readonly state: ScanState;
-  /** @returns the number of messages, each with its own verdict; or one of `BODY_FAULT` */
+  /** @returns the number of messages, each with its verdict; or one of `BODY_FAULT` */
   scan(body: Buffer, window: TimeWindow): number;
 }
 
@@ -85,25 +84,25 @@ export function createScanner(): Scanner {
       state.toMs = window.toMs;
       batch.body = state.bytes.subarray(0, body.length);
       batch.count = 0;
-      // RFC 8259: JSON is UTF-8. Decoding would replace invalid bytes by U+FFFD and so store text that nobody sent.
+      // Decoding would replace invalid bytes by U+FFFD.
       return isUtf8(body) ? scanBody(state, body.length) : BODY_FAULT.notJson;
     },
   };
 }
 
-/** Zero bytes after a body, which no rule accepts: no loop runs past them, and none looks further ahead. */
+/** Zeros end every loop; none reads further ahead. */
 const END_BYTES = 8;
 
 /**
- * Copies a body to a place with zeros after it, so that no read is outside of the buffer. The compiler would have to
- * provide for such reads in every loop, which made some bodies four times as expensive as others of their size.
+ * Copies a body in front of zeros, so that no read is out of bounds: handling those made some bodies four times as
+ * slow.
  */
-function withEnd(place: Buffer, body: Buffer): Buffer {
+function withEnd(previous: Buffer, body: Buffer): Buffer {
   const length = body.length + END_BYTES;
-  const roomy = place.length < length ? Buffer.allocUnsafeSlow(length) : place;
-  body.copy(roomy);
-  roomy.fill(0, body.length, length);
-  return roomy;
+  const bytes = previous.length < length ? Buffer.allocUnsafeSlow(length) : previous;
+  body.copy(bytes);
+  bytes.fill(0, body.length, length);
+  return bytes;
 }
 
 const ENVELOPE_TABLE = new NameTable(['messages']);
@@ -111,14 +110,13 @@ const ENVELOPE_TABLE = new NameTable(['messages']);
 const VALUE_DEPTH = 1;
 const ELEMENT_DEPTH = 2;
 
-/** The place after the last byte that is not white space. */
 function endOfBody(bytes: Uint8Array, length: number): number {
   let end = length;
   while (end > 0 && isSpace(bytes[end - 1]!)) end--;
   return end;
 }
 
-/** Reads the whole body: an object with an array `messages`, and nothing after it. The last of equal keys wins. */
+/** An object with an array `messages`. The last of equal keys wins. */
 function scanBody(state: ScanState, bodyLength: number): number {
   const { bytes } = state;
   const length = endOfBody(bytes, bodyLength);
@@ -128,7 +126,7 @@ function scanBody(state: ScanState, bodyLength: number): number {
   i = skipSpace(bytes, i + 1);
   let found: number = BODY_FAULT.noMessages;
   let isSeen = false;
-  // Start of the last further value of `messages`. Only the last counts, however many there are.
+  // Start of the last repeated `messages`.
   let again = 0;
   if (bytes[i] === CLOSE_BRACE) return i === length - 1 ? found : BODY_FAULT.notJson;
   for (;;) {
@@ -158,7 +156,7 @@ function scanBody(state: ScanState, bodyLength: number): number {
   }
 }
 
-/** Reads the messages of a further value of `messages`, whose grammar has been checked already. */
+/** Its grammar has been checked. */
 function scanRepeatedMessages(state: ScanState, at: number): number {
   if (state.bytes[at] !== OPEN_BRACKET) return BODY_FAULT.noMessages;
   scanMessages(state, at);
@@ -170,7 +168,7 @@ function countOf({ batch: { count } }: ScanState): number {
   return count > BATCH_MESSAGES_MAX ? BODY_FAULT.tooMany : count;
 }
 
-/** Reads the array of messages from its bracket. Of messages beyond the limit it only checks the grammar. */
+/** Beyond the maximum of messages only the grammar is checked. */
 function scanMessages(state: ScanState, at: number): number {
   const { bytes, batch } = state;
   batch.count = 0;
@@ -188,7 +186,6 @@ function scanMessages(state: ScanState, at: number): number {
   }
 }
 
-/** Reads one element of the array and stores its verdict. */
 function scanElement(state: ScanState, at: number): number {
   const message = state.batch.count;
   state.message = message;
@@ -201,37 +198,34 @@ function scanElement(state: ScanState, at: number): number {
   }
   const end = scanMessage(state, at);
   state.ends[message] = end;
-  const isSound = !state.isUncertain && end - at <= MESSAGE_BYTES_MAX;
-  state.verdicts[message] = isSound ? VALID : UNCERTAIN;
+  const isValid = !state.isUncertain && end - at <= MESSAGE_BYTES_MAX;
+  state.verdicts[message] = isValid ? VALID : UNCERTAIN;
   return end;
 }
 
-/** A rejected message, by its index. */
+/** By index. */
 export interface Rejected {
   readonly message: number;
   readonly faults: readonly Fault[];
 }
 
-/** One entry of the answer's `rejections`: all messages of one id. */
+/** One entry of the answer: all messages of one id. */
 export interface RejectionEntry {
-  /** The id in the client's first spelling. */
+  /** In its first spelling. */
   readonly messageId: string;
   readonly faults: readonly Fault[];
 }
 
-interface ScanResult {
-  readonly rejected: readonly Rejected[];
-  readonly entries: readonly RejectionEntry[];
-}
-
-const ALL_ACCEPTED: ScanResult = { rejected: [], entries: [] };
+const NO_REJECTIONS: readonly [] = [];
 
 /**
- * Judges a scanned batch: each message by itself, then twins, which are messages with the same id. Only doubtful
- * messages are examined again (`explain`). Marks the messages to encode in `batch.accepted`. The result equals that of
- * `judgeBatch` of the contract.
+ * Validates a scanned batch: each message, then duplicate ids. Only uncertain messages are examined again (`explain`).
+ * Sets `batch.accepted`. The result equals that of `validateBatch`.
  */
-export function validateScanned(state: ScanState): ScanResult {
+export function validateScanned(state: ScanState): {
+  readonly rejected: readonly Rejected[];
+  readonly entries: readonly RejectionEntry[];
+} {
   const { batch, verdicts } = state;
   batch.accepted.fill(1, 0, batch.count);
   const faults: (readonly Fault[] | undefined)[] = [];
@@ -240,26 +234,16 @@ export function validateScanned(state: ScanState): ScanResult {
     const found = explain(state, message);
     if (found.length > 0) faults[message] = found;
   }
+  const onDuplicates = (...messages: readonly number[]) => {
+    for (const message of messages) {
+      const others = faults[message] ?? [];
+      if (others[0] !== FAULT.duplicateId) faults[message] = [FAULT.duplicateId, ...others];
+    }
+  };
+  findDuplicateUuids(state, onDuplicates);
+  if (faults.length === 0) return { rejected: NO_REJECTIONS, entries: NO_REJECTIONS };
   const spellings = new IdSpellings(state);
-  const rejectTwin = (message: number) => {
-    const before = faults[message] ?? [];
-    if (before[0] !== FAULT.duplicateId) faults[message] = [FAULT.duplicateId, ...before];
-  };
-  const onTwins = (message: number, first: number) => {
-    rejectTwin(first);
-    rejectTwin(message);
-  };
-  findDuplicateIds(state, onTwins);
-  if (faults.length === 0) return ALL_ACCEPTED;
-  spellings.findTwins(onTwins);
-  return toJudgement(state, faults, spellings);
-}
-
-function toJudgement(
-  { batch }: ScanState,
-  faults: readonly (readonly Fault[] | undefined)[],
-  spellings: IdSpellings,
-): ScanResult {
+  spellings.findDuplicates(onDuplicates);
   const rejected: Rejected[] = [];
   const entries = new Map<string, Entry>();
   for (const [message, found] of faults.entries()) {
@@ -277,27 +261,26 @@ function toJudgement(
 class Entry implements RejectionEntry {
   readonly messageId: string;
   faults: readonly Fault[];
-  #places: Set<number> | null = null;
+  #ordinals: Set<number> | null = null;
 
   constructor(messageId: string, faults: readonly Fault[]) {
     this.messageId = messageId;
     this.faults = faults;
   }
 
-  /** Adds the faults of another message of the same id; each field and code only once. */
+  /** Adds faults of another message of the id, each field and code once. */
   add(faults: readonly Fault[]): void {
-    this.#places ??= new Set(this.faults.map(({ ordinal: place }) => place));
-    const places = this.#places;
-    const more = faults.filter(({ ordinal: place }) => !places.has(place));
+    const ordinals = this.#ordinals ?? new Set(this.faults.map(({ ordinal }) => ordinal));
+    this.#ordinals = ordinals;
+    const more = faults.filter(({ ordinal }) => !ordinals.has(ordinal));
     if (more.length === 0) return;
-    for (const { ordinal: place } of more) places.add(place);
+    for (const { ordinal } of more) ordinals.add(ordinal);
     this.faults = [...this.faults, ...more];
   }
 }
 
-/** How the answer names a message, and how messages with the same id are recognised. */
 interface IdSpelling {
-  /** The name that is echoed to the client. */
+  /** Echoed to the client. */
   readonly echo: string;
   /** Messages of the same name share one entry. */
   readonly name: string;
@@ -331,8 +314,8 @@ class IdSpellings {
     return { echo, name: echo.toLowerCase(), isComparable: isText && !isBlank(echo) };
   }
 
-  /** Finds messages that share an id which is not a UUID. UUIDs have been compared already. */
-  findTwins(onTwins: (message: number, first: number) => void): void {
+  /** Finds duplicate ids that are not UUIDs. */
+  findDuplicates(onDuplicates: (message: number, first: number) => void): void {
     const { batch, hasUuid, verdicts } = this.#state;
     const firsts = new Map<string, number>();
     for (let message = 0; message < batch.count; message++) {
@@ -341,12 +324,12 @@ class IdSpellings {
       if (!isComparable) continue;
       const first = firsts.get(name);
       if (first === undefined) firsts.set(name, message);
-      else onTwins(message, first);
+      else onDuplicates(message, first);
     }
   }
 }
 
-/** Slots of the hash table below: more than twice the messages of a batch, and a power of two. */
+/** A power of two, more than twice the messages of a batch. */
 const ID_SLOTS = 256;
 const idSlots = new Int16Array(ID_SLOTS);
 
@@ -358,12 +341,12 @@ function isSameId(ids: Uint8Array, message: number, other: number): boolean {
 }
 
 /**
- * Finds messages with the same UUID. The ids are bytes, so upper and lower case do not matter.
- * @param onTwins called with both messages, once for each after the first
+ * Finds duplicate UUIDs by their bytes, so case does not matter.
+ * @param onDuplicates called once for each message after the first
  */
-function findDuplicateIds(
-  { batch, hasUuid }: Pick<ScanState, 'batch' | 'hasUuid'>,
-  onTwins: (message: number, first: number) => void,
+function findDuplicateUuids(
+  { batch, hasUuid }: ScanState,
+  onDuplicates: (message: number, first: number) => void,
 ): void {
   if (batch.count < 2) return;
   const ids = batch.messageIds;
@@ -371,14 +354,14 @@ function findDuplicateIds(
   for (let message = 0; message < batch.count; message++) {
     if (hasUuid[message] === 0) continue;
     const id = message * UUID_BYTES;
-    // First, middle and last bytes, because ids made from a counter differ at one of the ends.
-    let place = (ids[id]! ^ (ids[id + 7]! * 5) ^ (ids[id + 15]! * 3)) & (ID_SLOTS - 1);
-    let other = idSlots[place]!;
+    // Ids made from a counter differ at one of the ends.
+    let slot = (ids[id]! ^ (ids[id + 7]! * 5) ^ (ids[id + 15]! * 3)) & (ID_SLOTS - 1);
+    let other = idSlots[slot]!;
     while (other >= 0 && !isSameId(ids, message, other)) {
-      place = (place + 1) & (ID_SLOTS - 1);
-      other = idSlots[place]!;
+      slot = (slot + 1) & (ID_SLOTS - 1);
+      other = idSlots[slot]!;
     }
-    if (other >= 0) onTwins(message, other);
-    else idSlots[place] = message;
+    if (other >= 0) onDuplicates(message, other);
+    else idSlots[slot] = message;
   }
 }

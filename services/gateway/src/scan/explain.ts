@@ -35,12 +35,12 @@ import {
 import { makeReadable } from './readable.ts';
 import { isVisibleAt, readMessageId, timestampOf } from './text.ts';
 
-/** An error of the contract, built once and shared by all messages that have it. */
+/** An error of the contract, shared by all messages that have it. */
 export interface Fault {
   readonly error: RejectionError;
-  /** The same number for the same field and code. */
+  /** One number for each field and code. */
   readonly ordinal: number;
-  /** Its JSON text in an answer. */
+  /** Its JSON text. */
   readonly text: string;
 }
 
@@ -56,7 +56,7 @@ const KIND = {
   long: 7,
   blank: 8,
   blankAndLong: 9,
-  /** A string that is not a permitted value of the field. */
+  /** A string that the field does not allow. */
   string: 10,
   minusInfinite: 11,
 } as const;
@@ -67,21 +67,21 @@ const ordinals = new Map<string, number>();
 
 function toFault(error: RejectionError): Fault {
   const name = `${error.field} ${error.code}`;
-  const place = ordinals.get(name) ?? ordinals.size;
-  ordinals.set(name, place);
-  return { error, ordinal: place, text: JSON.stringify(error) };
+  const ordinal = ordinals.get(name) ?? ordinals.size;
+  ordinals.set(name, ordinal);
+  return { error, ordinal, text: JSON.stringify(error) };
 }
 
-const SOUND_MESSAGE = {
+const VALID_MESSAGE = {
   type: 'page',
   messageId: '0192f1c0-7b3a-7c4d-8e5f-000000000001',
   eventTimestamp: '2026-01-01T00:00:00Z',
 };
-const SOUND_CONTEXT = { library: 'l', libraryVersion: '1' };
-const EVENT_TIME = Date.parse(SOUND_MESSAGE.eventTimestamp);
+const VALID_CONTEXT = { library: 'l', libraryVersion: '1' };
+const EVENT_TIME = Date.parse(VALID_MESSAGE.eventTimestamp);
 const ANY_TIME: TimeWindow = { fromMs: Number.NEGATIVE_INFINITY, toMs: Number.POSITIVE_INFINITY };
 
-/** The contract's own errors for one field of a message. */
+/** The contract's errors of one field. */
 function validateByContract(message: unknown, field: string, window = ANY_TIME): readonly Fault[] {
   const parsed = parseMessage(message, window);
   return parsed.ok ? [] : parsed.errors.filter((error) => error.field === field).map(toFault);
@@ -89,7 +89,6 @@ function validateByContract(message: unknown, field: string, window = ANY_TIME):
 
 const FIELD_NAMES = Object.keys(FIELD) as FieldName[];
 
-/** A sample value of a kind. */
 function sampleOf(kind: number, name: FieldName): unknown {
   const max = name in CONTEXT_CODE_POINTS_MAX ? CONTEXT_CODE_POINTS_MAX[name as ContextString] : ID_CODE_POINTS_MAX;
   const strings: Record<number, string> = {
@@ -112,10 +111,7 @@ function sampleOf(kind: number, name: FieldName): unknown {
 
 const known: (readonly Fault[] | undefined)[] = new Array(FIELD_NAMES.length * KINDS);
 
-/**
- * The faults of a field whose value is of a kind. The words come from the contract, which checks one sample of each
- * kind. So messages need not be parsed to find their faults.
- */
+/** The faults of a field whose value is of a kind, from the contract's check of a sample. */
 function faultsOf(field: Field, kind: Kind): readonly Fault[] {
   const slot = field * KINDS + kind;
   known[slot] ??= faultsOfSample(FIELD_NAMES[field]!, kind);
@@ -124,11 +120,11 @@ function faultsOf(field: Field, kind: Kind): readonly Fault[] {
 
 function faultsOfSample(name: FieldName, kind: Kind): readonly Fault[] {
   const sample = sampleOf(kind, name);
-  if (FIELD[name] < FIELD.library) return validateByContract({ ...SOUND_MESSAGE, [name]: sample }, name);
-  return validateByContract({ ...SOUND_MESSAGE, context: { ...SOUND_CONTEXT, [name]: sample } }, `context.${name}`);
+  if (FIELD[name] < FIELD.library) return validateByContract({ ...VALID_MESSAGE, [name]: sample }, name);
+  return validateByContract({ ...VALID_MESSAGE, context: { ...VALID_CONTEXT, [name]: sample } }, `context.${name}`);
 }
 
-const requiredBy = (type: string, field: string) => validateByContract({ ...SOUND_MESSAGE, type }, field)[0]!;
+const requiredBy = (type: string, field: string) => validateByContract({ ...VALID_MESSAGE, type }, field)[0]!;
 
 /** Faults between fields, and of a whole message. */
 export const FAULT = {
@@ -136,12 +132,12 @@ export const FAULT = {
   identifyNeedsUserId: requiredBy('identify', 'userId'),
   aliasNeedsFromId: requiredBy('alias', 'fromId'),
   aliasNeedsToId: requiredBy('alias', 'toId'),
-  aliasesItself: validateByContract({ ...SOUND_MESSAGE, type: 'alias', fromId: 'a', toId: 'a' }, 'toId')[0]!,
-  tooOld: validateByContract(SOUND_MESSAGE, 'eventTimestamp', {
+  aliasesItself: validateByContract({ ...VALID_MESSAGE, type: 'alias', fromId: 'a', toId: 'a' }, 'toId')[0]!,
+  tooOld: validateByContract(VALID_MESSAGE, 'eventTimestamp', {
     ...ANY_TIME,
     fromMs: EVENT_TIME + EVENT_AGE_MAX_MS,
   })[0]!,
-  tooFarAhead: validateByContract(SOUND_MESSAGE, 'eventTimestamp', {
+  tooFarAhead: validateByContract(VALID_MESSAGE, 'eventTimestamp', {
     ...ANY_TIME,
     toMs: EVENT_TIME - EVENT_AGE_MAX_MS,
   })[0]!,
@@ -160,14 +156,14 @@ const ELEMENTS: Readonly<Record<string, readonly Fault[]>> = {
   f: ofElement(true),
 };
 const NUMBER = ofElement(1);
-/** Faults of numbers that JSON can write but a double cannot represent, such as 1e999. */
+/** Numbers that no double holds, such as 1e999. */
 const INFINITE = ofElement(Number.POSITIVE_INFINITY);
 const MINUS_INFINITE = ofElement(Number.NEGATIVE_INFINITY);
 
 /**
  * The faults of an element that is not an object.
- * @param first the first character of its JSON text
- * @param toNumber computes its value; called for numbers only
+ * @param first character of its JSON text
+ * @param toNumber called for numbers only
  */
 function faultsOfElement(first: string, toNumber: () => number): readonly Fault[] {
   const known = ELEMENTS[first];
@@ -177,13 +173,12 @@ function faultsOfElement(first: string, toNumber: () => number): readonly Fault[
   return value > 0 ? INFINITE : MINUS_INFINITE;
 }
 
-/** Fields in the order in which the contract lists their errors. */
+/** In the order of the contract's errors. */
 const ORDER: readonly Field[] = (Object.keys(messageSchema.shape) as FieldName[]).flatMap((name) => [
   FIELD[name],
   ...(name === 'context' ? (Object.keys(eventContextSchema.shape) as FieldName[]).map((inner) => FIELD[inner]) : []),
 ]);
 
-/** The values that a field with an enumeration may have. */
 const OPTIONS: Readonly<Partial<Record<Field, readonly string[]>>> = {
   [FIELD.type]: MESSAGE_TYPES,
   [FIELD.identityType]: IDENTITY_TYPES,
@@ -212,18 +207,18 @@ const TEXT_MAX = new Map<number, number>(
   Object.entries(CONTEXT_CODE_POINTS_MAX).map(([name, max]) => [FIELD[name as FieldName], max]),
 );
 
-/** The value keeps all rules of its field. */
-const FINE = -1;
-/** The value is a string. Whether it is a fault depends on its text. */
+/** The value is valid. */
+const OK = -1;
+/** A string, whose text decides. */
 const STRING = -2;
 type Form = Kind | typeof STRING;
 
-/** A number of at most this many bytes without an exponent is certainly finite. */
+/** Without an exponent such a number is finite. */
 const FINITE_BYTES_MAX = 300;
 
 /**
- * Finds the faults of a doubtful message, using the ranges that the scan found. Only single strings are parsed. A
- * message without faults is prepared for encoding. The result equals that of `judgeBatch`.
+ * Finds the faults of an uncertain message from the ranges of the scan; only single strings are decoded. A message
+ * without faults is prepared for encoding. The result equals that of `validateBatch`.
  */
 export function explain(state: ScanState, message: number): readonly Fault[] {
   if (state.verdicts[message] === NO_OBJECT) {
@@ -244,7 +239,7 @@ function isTooLarge({ starts, ends }: ScanState, message: number): boolean {
   return ends[message]! - starts[message]! > MESSAGE_BYTES_MAX;
 }
 
-/** Treats a blank optional id as absent: contract, "Blank optional id". */
+/** Contract, "Blank optional id". */
 function dropBlankIds({ batch }: ScanState, message: number): void {
   for (const field of OPTIONAL_IDS) {
     const slot = (message << ROW_SHIFT) + field;
@@ -258,7 +253,7 @@ class Explanation {
   readonly #state: ScanState;
   readonly #message: number;
   readonly #faults: Fault[] = [];
-  /** Texts decoded so far, by field. */
+  /** By field. */
   readonly #texts: string[] = [];
 
   constructor(state: ScanState, message: number) {
@@ -270,12 +265,12 @@ class Explanation {
     const hasContext = this.#formOf(FIELD.context) === KIND.object;
     for (const field of ORDER) {
       if (field >= FIELD.library && !hasContext) continue;
-      const kind = this.#judge(field);
-      if (kind !== FINE) for (const each of faultsOf(field, kind)) this.#faults.push(each);
+      const kind = this.#kindOf(field);
+      if (kind !== OK) for (const each of faultsOf(field, kind)) this.#faults.push(each);
     }
-    this.#judgeBetween();
-    this.#judgeTime();
-    this.#judgeSizes();
+    this.#checkBetween();
+    this.#checkTime();
+    this.#checkSizes();
     return this.#faults;
   }
 
@@ -314,86 +309,86 @@ class Explanation {
     return this.#texts[field];
   }
 
-  #judge(field: Field): Kind | typeof FINE {
+  #kindOf(field: Field): Kind | typeof OK {
     const form = this.#formOf(field);
-    if (form === KIND.absent) return REQUIRED.has(field) ? form : FINE;
+    if (form === KIND.absent) return REQUIRED.has(field) ? form : OK;
     switch (field) {
       case FIELD.context:
       case FIELD.properties:
       case FIELD.traits:
-        return wanted(form, KIND.object);
+        return kindUnless(form, KIND.object);
       case FIELD.test:
-        return wanted(form, KIND.boolean);
+        return kindUnless(form, KIND.boolean);
       case FIELD.screenDensity:
-        return wanted(form, KIND.number);
+        return kindUnless(form, KIND.number);
     }
     if (form !== STRING) return form;
-    if (field === FIELD.messageId) return this.#judgeId();
-    if (field === FIELD.eventTimestamp) return this.#readTime();
+    if (field === FIELD.messageId) return this.#kindOfId();
+    if (field === FIELD.eventTimestamp) return this.#kindOfTime();
     const options = OPTIONS[field];
-    return options === undefined ? this.#judgeText(field) : this.#judgeOption(field, options);
+    return options === undefined ? this.#kindOfText(field) : this.#kindOfOption(field, options);
   }
 
-  #judgeText(field: Field): Kind | typeof FINE {
+  #kindOfText(field: Field): Kind | typeof OK {
     const { batch } = this.#state;
     const slot = (this.#message << ROW_SHIFT) + field;
     const start = batch.starts[slot]!;
     const max = TEXT_MAX.get(field) ?? ID_CODE_POINTS_MAX;
     const isRequired = REQUIRED.has(field);
-    // Usually there is nothing to decode.
+    // Usually nothing is decoded.
     if (batch.ends[slot]! - start <= max && !isEscaped(batch, this.#message, field)) {
-      if (!isRequired || (batch.ends[slot] !== start && isVisibleAt(batch.body, start))) return FINE;
+      if (!isRequired || (batch.ends[slot] !== start && isVisibleAt(batch.body, start))) return OK;
     }
     const text = this.#textOf(field);
     if (IDS_OF_PERSONS.has(field) && !text.isWellFormed()) return KIND.surrogate;
     const isMissing = isRequired && isBlank(text);
-    if (hasCodePointsAtMost(text, max)) return isMissing ? KIND.blank : FINE;
+    if (hasCodePointsAtMost(text, max)) return isMissing ? KIND.blank : OK;
     return isMissing ? KIND.blankAndLong : KIND.long;
   }
 
-  #judgeOption(field: Field, options: readonly string[]): Kind | typeof FINE {
+  #kindOfOption(field: Field, options: readonly string[]): Kind | typeof OK {
     const text = this.#textOf(field);
-    if (options.includes(text)) return FINE;
+    if (options.includes(text)) return OK;
     if (!text.isWellFormed()) return KIND.surrogate;
     return isBlank(text) ? KIND.blank : KIND.string;
   }
 
-  #judgeId(): Kind | typeof FINE {
+  #kindOfId(): Kind | typeof OK {
     const state = this.#state;
-    if (state.hasUuid[this.#message] === 1) return FINE;
+    if (state.hasUuid[this.#message] === 1) return OK;
     const text = this.#textOf(FIELD.messageId);
     if (isBlank(text)) return KIND.blank;
     const bytes = Buffer.from(text);
     const isUuid = readMessageId({ bytes, batch: state.batch, message: this.#message }, 0, bytes.length);
     if (!isUuid) return KIND.string;
     state.hasUuid[this.#message] = 1;
-    return FINE;
+    return OK;
   }
 
-  #readTime(): Kind | typeof FINE {
+  #kindOfTime(): Kind | typeof OK {
     const { bytes, batch } = this.#state;
     const slot = (this.#message << ROW_SHIFT) + FIELD.eventTimestamp;
     const time = isEscaped(batch, this.#message, FIELD.eventTimestamp)
       ? parseTimestamp(this.#textOf(FIELD.eventTimestamp))
       : timestampOf(bytes, batch.starts[slot]!, batch.ends[slot]!);
     batch.eventTimes[this.#message] = time;
-    if (!Number.isNaN(time)) return FINE;
+    if (!Number.isNaN(time)) return OK;
     return isBlank(this.#textOf(FIELD.eventTimestamp)) ? KIND.blank : KIND.string;
   }
 
-  /** Checks the rules between fields, even when a field failed. */
-  #judgeBetween(): void {
+  /** Checked even when a field failed. */
+  #checkBetween(): void {
     if (this.#formOf(FIELD.type) !== STRING) return;
     const type = this.#textOf(FIELD.type);
-    if (type === 'track') this.#need(FIELD.eventName, FAULT.trackNeedsEventName);
-    if (type === 'identify') this.#need(FIELD.userId, FAULT.identifyNeedsUserId);
+    if (type === 'track') this.#require(FIELD.eventName, FAULT.trackNeedsEventName);
+    if (type === 'identify') this.#require(FIELD.userId, FAULT.identifyNeedsUserId);
     if (type !== 'alias') return;
-    this.#need(FIELD.fromId, FAULT.aliasNeedsFromId);
-    this.#need(FIELD.toId, FAULT.aliasNeedsToId);
+    this.#require(FIELD.fromId, FAULT.aliasNeedsFromId);
+    this.#require(FIELD.toId, FAULT.aliasNeedsToId);
     if (this.#aliasesItself()) this.#add(FAULT.aliasesItself);
   }
 
-  #need(field: Field, fault: Fault): void {
+  #require(field: Field, fault: Fault): void {
     const form = this.#formOf(field);
     if (form === KIND.absent || (form === STRING && isBlank(this.#textOf(field)))) this.#add(fault);
   }
@@ -404,12 +399,12 @@ class Explanation {
     return from !== '' && from === this.#textOf(FIELD.toId).trim();
   }
 
-  /** Adds a fault; each field and code only once. */
+  /** Each field and code once. */
   #add(fault: Fault): void {
-    if (!this.#faults.some(({ ordinal: place }) => place === fault.ordinal)) this.#faults.push(fault);
+    if (!this.#faults.some(({ ordinal }) => ordinal === fault.ordinal)) this.#faults.push(fault);
   }
 
-  #judgeTime(): void {
+  #checkTime(): void {
     const { batch, fromMs, toMs } = this.#state;
     if (this.#formOf(FIELD.eventTimestamp) !== STRING) return;
     const time = batch.eventTimes[this.#message]!;
@@ -417,7 +412,7 @@ class Explanation {
     else if (time > toMs) this.#faults.push(FAULT.tooFarAhead);
   }
 
-  #judgeSizes(): void {
+  #checkSizes(): void {
     const isTooDeep = (field: Field) =>
       (this.#state.tooDeep[this.#message]! & (1 << field)) !== 0 && this.#formOf(field) === KIND.object;
     if (isTooDeep(FIELD.properties)) this.#faults.push(FAULT.propertiesTooDeep);
@@ -426,8 +421,8 @@ class Explanation {
   }
 }
 
-/** `FINE` for a value of the kind that its field requires, else its kind. */
-function wanted(form: Form, kind: Kind): Kind | typeof FINE {
-  if (form === kind) return FINE;
+/** `OK` for the required kind. */
+function kindUnless(form: Form, kind: Kind): Kind | typeof OK {
+  if (form === kind) return OK;
   return form === STRING ? KIND.string : form;
 }

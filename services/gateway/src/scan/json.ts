@@ -1,11 +1,11 @@
 /**
- * The grammar of JSON (RFC 8259) over bytes, without building objects. Every function takes the place to start at and
- * returns the place after what it read, or `FAIL`. Zeros, which no rule accepts, must follow the bytes.
+ * The grammar of JSON (RFC 8259) over bytes, without objects. Functions take a start offset and return the offset after
+ * what they read, or `FAIL`. Zeros must follow the bytes.
  */
 
 import { FREE_FORM_DEPTH_MAX } from '@playline/contracts';
 
-/** Returned instead of an end for invalid JSON; no value ends at place 0. */
+/** No value ends at offset 0. */
 export const FAIL = 0;
 
 export const QUOTE = 0x22;
@@ -29,38 +29,37 @@ const CHAR_L = 0x6c;
 export const CHAR_N = 0x6e;
 export const CHAR_T = 0x74;
 export const CHAR_U = 0x75;
-/** The bit that is set in lower-case ASCII letters and not in upper-case ones. */
+/** The bit of lower case in ASCII. */
 export const LOWER_CASE = 0x20;
 
 /**
- * Deepest nesting that is read recursively. Deeper nesting is read by a loop, so that no input can exhaust the stack.
- * Free-form objects of a message are at depth 3, so their deepest permitted nesting ends here.
+ * Deeper nesting is read by a loop, so that it cannot exhaust the stack. The deepest valid free-form nesting ends here.
  */
 const DEPTH_MAX = FREE_FORM_DEPTH_MAX + 2;
 
-/** An integer of this many bytes, its sign included, may exceed 64 bits. */
+/** Such an integer may exceed 64 bits. */
 const LONG_NUMBER_BYTES = 19;
 
-/** Number of surrogate escapes, long integers and exponents read so far. ClickHouse may not be able to read them. */
+/** Surrogate escapes, long integers and exponents so far, which ClickHouse may misread. */
 export const oddReads = { count: 0 };
 
-/** Number of objects read so far in which a key may come twice. `findRepeated` decides. */
+/** Objects so far that may have equal keys. */
 export const repeatReads = { count: 0 };
 
-/** For each nesting depth, a hash table of the keys of the object that is being read there. */
+/** A hash table of keys for each nesting depth. */
 const KEY_SLOTS = 512;
-/** A key that finds so many other keys in its place is not looked for any further. */
+/** Most probes for a key. */
 const KEY_PROBES = 8;
-/** `keyBase` plus the place of a key. Entries up to the brace of the object are of earlier objects. */
+/** `keyBase` plus the offset of a key. Entries up to the brace of the object are of earlier objects. */
 const keys = new Int32Array((DEPTH_MAX + 1) * KEY_SLOTS);
-/** For each depth, the place of the brace of the object that is being read there. */
+/** Offset of the current object's brace at each depth. */
 const braces = new Int32Array(DEPTH_MAX + 1);
 const KEY_BASE_MAX = 2 ** 30;
 let keyBase = 0;
-/** Length of the present body. */
+/** Length of the current body. */
 let keyedBytes = 0;
 
-/** Forgets the keys of the body before. Call it before each body, with an upper bound of its length. */
+/** Forgets the keys of the previous body. Call it before each body, with an upper bound of its length. */
 export function beginKeys(length: number): void {
   keyBase += keyedBytes;
   keyedBytes = length;
@@ -69,7 +68,7 @@ export function beginKeys(length: number): void {
   keyBase = 0;
 }
 
-/** Notes a key without escapes of the object that is read at this depth. @returns false when it may have come before */
+/** Records a key without escapes. False when it may be a repetition. */
 function isNewKey(bytes: Uint8Array, start: number, end: number, depth: number): boolean {
   const length = end - start;
   const hash = length + bytes[start]! * 31 + bytes[start + (length >> 1)]! * 131 + bytes[end - 1]! * 7;
@@ -87,12 +86,12 @@ function isNewKey(bytes: Uint8Array, start: number, end: number, depth: number):
   return false;
 }
 
-/** 1 for bytes that end a run of plain bytes in a string: control characters, quote, backslash. */
+/** 1 for bytes that end a run in a string: control characters, quote, backslash. */
 const STOPS = new Uint8Array(256).fill(1, 0, SPACE);
 STOPS[QUOTE] = 1;
 STOPS[BACKSLASH] = 1;
 
-/** Value of a hexadecimal digit; `NOT_HEX` for any other byte. */
+/** Value of a hexadecimal digit, or `NOT_HEX`. */
 export const HEX_VALUES = new Uint8Array(256).fill(0x80);
 export const NOT_HEX = 0x80;
 for (const [value, digit] of [...'0123456789abcdef'].entries()) {
@@ -102,7 +101,7 @@ for (const [value, digit] of [...'0123456789abcdef'].entries()) {
 
 /** Bytes that may follow a backslash, except `u`. */
 const SIMPLE_ESCAPES = new Uint8Array(256);
-for (const letter of '"\\/bfnrt') SIMPLE_ESCAPES[letter.charCodeAt(0)] = 1;
+for (const character of '"\\/bfnrt') SIMPLE_ESCAPES[character.charCodeAt(0)] = 1;
 
 export function isSpace(byte: number): boolean {
   return byte === SPACE || byte === 0x0a || byte === 0x0d || byte === 0x09;
@@ -116,7 +115,7 @@ export function skipSpace(bytes: Uint8Array, at: number): number {
 
 /**
  * Reads a string from its opening quote.
- * @returns the place after the closing quote; negated when the string has escapes
+ * @returns the offset after the closing quote; negated when it has escapes
  */
 export function endOfString(bytes: Uint8Array, at: number): number {
   let i = at + 1;
@@ -145,7 +144,7 @@ function isHex4(bytes: Uint8Array, at: number): boolean {
   return (all & NOT_HEX) === 0;
 }
 
-/** True when a string with valid escapes has one of a surrogate, `\uD8xx` to `\uDFxx`, alone or in a pair. */
+/** True for an escape of `\uD8xx` to `\uDFxx`, alone or in a pair. */
 export function hasSurrogateEscape(bytes: Uint8Array, start: number, end: number): boolean {
   for (let i = start; i < end; i++) {
     if (bytes[i] !== BACKSLASH) continue;
@@ -173,11 +172,11 @@ function endOfNumber(bytes: Uint8Array, at: number): number {
   if (first !== DIGIT_0) while (isDigit(bytes[i]!)) i++;
   if (i - at >= LONG_NUMBER_BYTES) oddReads.count++;
   const next = bytes[i]!;
-  // Usually the number ends here: bytes that may follow a number are below the letters, and not a point.
+  // Usually the number ends here: bytes that may follow are below `E`, and not a point.
   return next < CHAR_UPPER_E && next !== POINT ? i : endOfFraction(bytes, i);
 }
 
-/** Reads an optional fraction and exponent. */
+/** An optional fraction and exponent. */
 function endOfFraction(bytes: Uint8Array, at: number): number {
   let i = at;
   if (bytes[i] === POINT) {
@@ -210,17 +209,14 @@ function endOfBoolean(bytes: Uint8Array, at: number): number {
   return isFalse ? at + 5 : FAIL;
 }
 
-/** Reads the colon after a key, with white space around it. */
+/** With white space around it. */
 export function skipColon(bytes: Uint8Array, at: number): number {
   const colon = bytes[at] === COLON ? at : skipSpace(bytes, at);
   if (bytes[colon] !== COLON) return FAIL;
   return bytes[colon + 1]! > SPACE ? colon + 1 : skipSpace(bytes, colon + 1);
 }
 
-/**
- * Reads any value.
- * @param depth nesting of the value
- */
+/** @param depth nesting of the value */
 export function endOfValue(bytes: Uint8Array, at: number, depth: number): number {
   switch (bytes[at]) {
     case QUOTE:
@@ -244,13 +240,13 @@ function endOfObject(bytes: Uint8Array, at: number, depth: number): number {
   let i = bytes[at + 1]! > SPACE ? at + 1 : skipSpace(bytes, at + 1);
   if (bytes[i] === CLOSE_BRACE) return i + 1;
   braces[depth] = at;
-  let isSuspect = false;
+  let mayRepeat = false;
   for (;;) {
     if (bytes[i] !== QUOTE) return FAIL;
     const keyEnd = endOfString(bytes, i);
     if (keyEnd === FAIL) return FAIL;
-    if (!isSuspect && (keyEnd < FAIL || !isNewKey(bytes, i + 1, keyEnd - 1, depth))) {
-      isSuspect = true;
+    if (!mayRepeat && (keyEnd < FAIL || !isNewKey(bytes, i + 1, keyEnd - 1, depth))) {
+      mayRepeat = true;
       repeatReads.count++;
     }
     i = skipColon(bytes, Math.abs(keyEnd));
@@ -284,13 +280,12 @@ function endOfArray(bytes: Uint8Array, at: number, depth: number): number {
   }
 }
 
-/** Number of values nested beyond `DEPTH_MAX` read so far. Compare it before and after a value to check the value. */
+/** Values nested beyond `DEPTH_MAX` so far; compare before and after a value. */
 export const deepReads = { count: 0 };
 
-/** The closing bracket of each open level; grows to the deepest nesting read so far. */
+/** The closing bracket of each open level. */
 let closers = new Uint8Array(256);
 
-/** Doubles the number of levels and keeps the open ones. */
 function growClosers(): Uint8Array<ArrayBuffer> {
   const longer = new Uint8Array(closers.length * 2);
   longer.set(closers);
@@ -298,7 +293,7 @@ function growClosers(): Uint8Array<ArrayBuffer> {
   return longer;
 }
 
-/** Reads an object or array of any depth from its bracket, without recursion. */
+/** Reads any depth without recursion. */
 function endOfDeep(bytes: Uint8Array, at: number): number {
   deepReads.count++;
   let levels = closers;
@@ -339,7 +334,7 @@ function endOfDeep(bytes: Uint8Array, at: number): number {
   }
 }
 
-/** Reads a key and its colon. @returns the place of the value */
+/** @returns the offset of the value */
 function startOfMember(bytes: Uint8Array, at: number): number {
   if (bytes[at] !== QUOTE) return FAIL;
   const keyEnd = Math.abs(endOfString(bytes, at));

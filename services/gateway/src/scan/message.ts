@@ -34,7 +34,7 @@ import {
 import { FIELD, type Field, type FieldName, ROW_SHIFT, ROW_WIDTH, type ScanState } from './ranges.ts';
 import { endsVisible, isVisibleAt, NameTable, readMessageId, timestampOf, UNKNOWN } from './text.ts';
 
-/** Fields of a message in the order of `FIELD`, so that the index of a name is its field. */
+/** In the order of `FIELD`. */
 const MESSAGE_NAMES = Object.keys(FIELD).slice(0, FIELD.context + 1) as FieldName[];
 const MESSAGE_TABLE = new NameTable(MESSAGE_NAMES);
 
@@ -53,9 +53,9 @@ const REQUIRED_BITS = (1 << FIELD.type) | (1 << FIELD.messageId) | (1 << FIELD.e
 const VALUE_DEPTH = 3;
 
 /**
- * Reads one message from its opening brace into its row of the batch. A broken rule makes the message doubtful and does
- * not end the reading. The range of every field is kept; the last of equal keys wins.
- * @returns the place after it; `FAIL` when it is not JSON
+ * Reads one message from its brace into its row. A broken rule makes the message uncertain and does not end reading.
+ * The last of equal keys wins.
+ * @returns the offset after it; `FAIL` when it is not JSON
  */
 export function scanMessage(state: ScanState, at: number): number {
   const { bytes } = state;
@@ -75,7 +75,7 @@ export function scanMessage(state: ScanState, at: number): number {
       if (i === FAIL) return FAIL;
       if (field === UNKNOWN) i = endOfValue(bytes, i, VALUE_DEPTH);
       else {
-        // The last of equal keys wins. The message becomes doubtful, so that values of the first are checked again.
+        // Values of the first key are checked again.
         if ((seen & (1 << field)) !== 0) state.isUncertain = true;
         seen |= 1 << field;
         i = scanField(state, field as Field, i);
@@ -92,7 +92,7 @@ export function scanMessage(state: ScanState, at: number): number {
   return i + 1;
 }
 
-/** Clears the row of the message being scanned of an earlier batch's values. */
+/** Clears values of an earlier batch. */
 export function clearRow(state: ScanState): void {
   const { batch, message } = state;
   const row = message << ROW_SHIFT;
@@ -115,7 +115,7 @@ function scanField(state: ScanState, field: Field, at: number): number {
   return scanOther(state, field, at);
 }
 
-/** Reads a value that is neither a string nor a context. */
+/** A value that is neither a string nor a context. */
 function scanOther(state: ScanState, field: Field, at: number): number {
   const { bytes, batch, message } = state;
   const deepReadsBefore = deepReads.count;
@@ -163,7 +163,7 @@ function scanText(state: ScanState, field: Field, at: number): number {
   batch.ends[slot] = next - 1;
   if (read < 0) {
     batch.escaped[message]! |= 1 << field;
-    // Escapes in ids, enumerations and times are doubtful, because client libraries do not write them there.
+    // Client libraries do not write escapes there.
     if (field !== FIELD.eventName || hasSurrogateEscape(bytes, at + 1, next - 1)) state.isUncertain = true;
     if (field === FIELD.messageId) state.hasUuid[message] = 0;
   } else if (state.isUncertain) batch.escaped[message]! &= ~(1 << field);
@@ -174,7 +174,6 @@ function scanText(state: ScanState, field: Field, at: number): number {
   return next;
 }
 
-/** True when a string keeps the rules of its field. */
 function isAcceptable(state: ScanState, field: Field, slot: number): boolean {
   const { bytes, batch } = state;
   const start = batch.starts[slot]!;
@@ -214,13 +213,12 @@ function isAcceptable(state: ScanState, field: Field, slot: number): boolean {
   }
 }
 
-/** False for an id that trimming would change or that may be blank. An empty id counts as absent. */
+/** False for an id that trimming would change or that may be blank. An empty id is absent. */
 function isAcceptableId(bytes: Uint8Array, start: number, end: number): boolean {
   if (start === end) return true;
   return end - start <= ID_CODE_POINTS_MAX && isVisibleAt(bytes, start) && endsVisible(bytes, end);
 }
 
-/** True when the message has the fields that its type requires. */
 function hasRequiredByType(state: ScanState): boolean {
   const { bytes, batch, message } = state;
   const row = message << ROW_SHIFT;
@@ -241,7 +239,7 @@ function isPresent({ batch, message }: ScanState, field: Field): boolean {
   return batch.ends[slot]! > batch.starts[slot]!;
 }
 
-/** True for an alias of an id to itself. Bytes can be compared: sound ids have no escapes and no outer white space. */
+/** Compares bytes: valid ids have no escapes and no outer white space. */
 function aliasesItself({ bytes, batch, message }: ScanState): boolean {
   const row = message << ROW_SHIFT;
   const from = batch.starts[row + FIELD.fromId]!;
@@ -252,7 +250,7 @@ function aliasesItself({ bytes, batch, message }: ScanState): boolean {
   return true;
 }
 
-/** In the order of `FIELD`, so that the index of a name plus `FIELD.library` is its field. */
+/** In the order of `FIELD`, from `FIELD.library` on. */
 const CONTEXT_NAMES = [
   'library',
   'libraryVersion',
@@ -272,25 +270,25 @@ const SCREEN_DENSITY = CONTEXT_NAMES.indexOf('screenDensity');
 /** library and libraryVersion. */
 const CONTEXT_REQUIRED_BITS = 0b11;
 
-/** Longest length of a field that is not a string: every string is too long for it. */
+/** Every string is too long for it. */
 const NOT_TEXT = -1;
-/** Longest string of each name, in bytes with escapes. A string has at most as many code points. */
+/** In bytes with escapes; a string has at most as many code points. */
 const BYTES_MAX = Int32Array.from(CONTEXT_NAMES, (name) =>
   name === 'screenDensity' ? NOT_TEXT : CONTEXT_CODE_POINTS_MAX[name],
 );
 
-/** A number of at most this many bytes without an exponent is certainly finite. */
+/** Without an exponent such a number is finite. */
 const NUMBER_BYTES_MAX = 32;
 /** Nesting depth of a field of the context. */
 const CONTEXT_VALUE_DEPTH = 4;
 
 /**
- * Reads the context of the message being scanned from its opening brace. A broken rule makes the message doubtful.
- * @returns the place after it, or `FAIL` when it is not JSON
+ * Reads the context from its brace. A broken rule makes the message uncertain.
+ * @returns the offset after it, or `FAIL`
  */
 function scanContext(state: ScanState, at: number): number {
   const { bytes, batch, message } = state;
-  // If the message has two contexts, the fields of the first are cleared.
+  // Clears a first context of the message.
   if (state.isUncertain) clearContext(state);
   let i = skipSpace(bytes, at + 1);
   let seen = 0;
@@ -307,7 +305,6 @@ function scanContext(state: ScanState, at: number): number {
       if (i === FAIL) return FAIL;
       if (name === UNKNOWN) i = endOfValue(bytes, i, CONTEXT_VALUE_DEPTH);
       else {
-        // The last of equal keys wins.
         if ((seen & (1 << name)) !== 0) state.isUncertain = true;
         seen |= 1 << name;
         i = bytes[i] === QUOTE ? scanContextText(state, name, i) : scanContextOther(state, name, i);
@@ -327,7 +324,6 @@ function scanContext(state: ScanState, at: number): number {
   return i + 1;
 }
 
-/** Clears the fields of a context that a later value replaces. */
 function clearContext({ batch, message }: ScanState): void {
   for (let name = 0; name < CONTEXT_NAMES.length; name++) {
     const field = FIELD.library + name;
@@ -358,7 +354,7 @@ function scanContextText(state: ScanState, name: number, at: number): number {
   return next;
 }
 
-/** Reads a value that is not a string: null, the density, or a value of the wrong type. */
+/** Null, the density, or a value of the wrong type. */
 function scanContextOther(state: ScanState, name: number, at: number): number {
   const { bytes, batch, message } = state;
   const end = endOfValue(bytes, at, CONTEXT_VALUE_DEPTH);
@@ -370,14 +366,14 @@ function scanContextOther(state: ScanState, name: number, at: number): number {
   // Null is stored as an empty range, like an absent field.
   batch.ends[slot] = isNull ? at : end;
   batch.escaped[message]! &= ~(1 << field);
-  const isSound = isNull
+  const isValid = isNull
     ? (CONTEXT_REQUIRED_BITS & (1 << name)) === 0
     : name === SCREEN_DENSITY && isPlainNumber(bytes, at, end);
-  if (!isSound) state.isUncertain = true;
+  if (!isValid) state.isUncertain = true;
   return end;
 }
 
-/** True for a number that is certainly finite. With an exponent it may not be. */
+/** With an exponent it may not be finite. */
 function isPlainNumber(bytes: Uint8Array, start: number, end: number): boolean {
   const first = bytes[start]!;
   if ((first < DIGIT_0 || first > DIGIT_9) && first !== MINUS) return false;

@@ -1,6 +1,6 @@
 import { BATCH_MESSAGES_MAX } from '@playline/contracts';
 
-/** Index of each field in a message's row of `starts` and `ends`: message fields first, then context fields. */
+/** Index of each field in a row of `starts` and `ends`: message fields, then context fields. */
 export const FIELD = {
   type: 0,
   messageId: 1,
@@ -37,29 +37,26 @@ export const FIELD = {
 export type FieldName = keyof typeof FIELD;
 export type Field = (typeof FIELD)[FieldName];
 
-/** Width of a message's row: the number of fields, rounded up to a power of two. A row starts at `message << 5`. */
+/** The number of fields, rounded up to a power of two. */
 export const ROW_WIDTH = 32;
 export const ROW_SHIFT = 5;
 
-/** Bytes of a messageId that is a UUID. */
 export const UUID_BYTES = 16;
 
 /**
- * The ranges of the fields of a batch's messages in its body, without strings or objects.
- * An empty range is an absent field, null or an empty string, which are stored alike. The range of a string is between
- * its quotes; that of an object, a number or a boolean is the whole value.
+ * The ranges of the fields in the body. An empty range is an absent field, null or ''. The range of a string is between
+ * its quotes.
  */
 export interface ScannedBatch {
   body: Buffer;
-  /** Number of messages. */
   count: number;
-  /** Per message: 1 when it keeps every rule, so a record is written for it. */
+  /** Per message: 1 when a record is written. */
   readonly accepted: Uint8Array;
   /** First byte of field f of message m at `(m << ROW_SHIFT) + f`. */
   readonly starts: Int32Array;
-  /** The byte after the last, likewise. */
+  /** The byte after the last. */
   readonly ends: Int32Array;
-  /** Per message: bit f is set when the string of field f has escapes. */
+  /** Per message: bit f is set when field f has escapes. */
   readonly escaped: Int32Array;
   /** Sixteen bytes per message. */
   readonly messageIds: Buffer;
@@ -80,7 +77,7 @@ export function createScannedBatch(): ScannedBatch {
   };
 }
 
-/** Text of a field of a scanned message; '' when absent. */
+/** '' when absent. */
 export function textOf(batch: ScannedBatch, message: number, field: Field): string {
   const slot = (message << ROW_SHIFT) + field;
   const raw = batch.body.toString('utf8', batch.starts[slot], batch.ends[slot]);
@@ -91,34 +88,33 @@ export function isEscaped(batch: ScannedBatch, message: number, field: Field): b
   return (batch.escaped[message]! & (1 << field)) !== 0;
 }
 
-/** Verdicts of the scan on a message: it keeps every rule; it may break one; it is not an object. */
+/** Verdicts on a message: valid; may be invalid; not an object. */
 export const VALID = 0;
 export const UNCERTAIN = 1;
 export const NO_OBJECT = 2;
 
-/** State that the parts of one scan share. */
+/** State of one scan. */
 export interface ScanState {
   bytes: Buffer;
-  /** Filled during the scan. */
   readonly batch: ScannedBatch;
-  /** Index of the message being scanned. */
+  /** Index of the current message. */
   message: number;
-  /** Time window, both bounds inclusive, epoch milliseconds. */
+  /** Epoch milliseconds, both inclusive. */
   fromMs: number;
   toMs: number;
-  /** True when the message being scanned may break a rule. */
+  /** The current message may be invalid. */
   isUncertain: boolean;
-  /** Per message: `SOUND`, `DOUBTFUL` or `NO_OBJECT`. */
+  /** Per message: `VALID`, `UNCERTAIN` or `NO_OBJECT`. */
   readonly verdicts: Uint8Array;
-  /** Per message: its first byte, and the byte after its last. */
+  /** Per message: first byte, and the byte after the last. */
   readonly starts: Int32Array;
   readonly ends: Int32Array;
-  /** Per message: 1 when its id is a UUID, which is then in `batch.messageIds`. */
+  /** Per message: 1 when `batch.messageIds` has its UUID. */
   readonly hasUuid: Uint8Array;
   /** Per message: bit f is set when field f is nested too deep. */
   readonly tooDeep: Int32Array;
-  /** Per message: bit f is set when the free-form field f may have values that ClickHouse cannot read. */
+  /** Per message: bit f is set when ClickHouse may misread values of field f. */
   readonly odd: Int32Array;
-  /** Per message: bit f is set when a key may come twice in an object of the free-form field f. */
+  /** Per message: bit f is set when an object of field f may have equal keys. */
   readonly repeated: Int32Array;
 }

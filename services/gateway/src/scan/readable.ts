@@ -26,40 +26,39 @@ import { FIELD, type Field, ROW_SHIFT, type ScanState } from './ranges.ts';
 
 /** Bytes of `\uXXXX`. */
 const ESCAPE_BYTES = 6;
-/** The least bytes of a member: an empty key, a digit and a comma. */
+/** An empty key, a digit and a comma. */
 const MEMBER_BYTES_MIN = 5;
 const MEMBERS_MAX = Math.ceil(MESSAGE_BYTES_MAX / MEMBER_BYTES_MIN);
-/** More than twice the members, and a power of two. */
+/** A power of two, more than twice the members. */
 const SLOTS = 16_384;
-/** Objects of few members are compared without the table. */
+/** Compared without the table. */
 const FEW_MEMBERS = 16;
 /**
- * The hash of a key starts with one and multiplies by the other. Clients cannot know them, otherwise they could send keys
- * whose hashes collide: 32 KiB of those take a thousand times as long as others.
+ * Secret start and factor of the hash, so that clients cannot send colliding keys, which take a thousand times as long.
  */
 const HASH_START = randomInt(2 ** 32);
 const HASH_FACTOR = randomInt(2 ** 31) * 2 + 1;
-/** What the letter behind a backslash means. */
+/** Meaning of the character after a backslash. */
 const SIMPLE = new Uint8Array(256);
-for (const [letter, meant] of ['""', '\\\\', '//', 'b\b', 'f\f', 'n\n', 'r\r', 't\t'].map((pair) => [
+for (const [character, meaning] of ['""', '\\\\', '//', 'b\b', 'f\f', 'n\n', 'r\r', 't\t'].map((pair) => [
   ...Buffer.from(pair),
 ]))
-  SIMPLE[letter!] = meant!;
+  SIMPLE[character!] = meaning!;
 
 /**
- * The members of one free-form object whose key comes again in their object, at any depth. All memory is allocated
- * once, and keys are compared as bytes: an object of thousands of short keys must not cost many times its scan.
+ * Finds the members of a free-form object whose key comes again, at any depth. Memory is allocated once, and keys are
+ * compared as bytes: thousands of short keys must not cost many times their scan.
  */
 export class Repeats {
   #bytes: Buffer = Buffer.alloc(0);
   #base = 0;
-  /** By place of a key: the end of its member if it is left out, otherwise 0. */
+  /** By offset of a key: the end of its member if it is omitted, otherwise 0. */
   readonly #ends = new Int32Array(MESSAGE_BYTES_MAX);
-  /** A stack of the members of the objects that are open. */
+  /** A stack of the members of open objects. */
   #members = 0;
   readonly #starts = new Int32Array(MEMBERS_MAX + 1);
   readonly #hashes = new Int32Array(MEMBERS_MAX + 1);
-  /** Where the text of the key is: in the body, or behind `MESSAGE_BYTES_MAX` in `#decoded`. */
+  /** Offset of the key: in the body, or complemented in `#decoded`. */
   readonly #keys = new Int32Array(MEMBERS_MAX + 1);
   readonly #lengths = new Int32Array(MEMBERS_MAX + 1);
   /** Keys that had escapes. */
@@ -67,7 +66,7 @@ export class Repeats {
   #decodedEnd = 0;
   readonly #slots = new Int32Array(SLOTS);
 
-  /** @param start of a valid JSON object of at most `MESSAGE_BYTES_MAX`, nested at most as deep as permitted */
+  /** @param start of a valid JSON object within the limits of size and depth */
   find(bytes: Buffer, start: number, end: number): void {
     this.#bytes = bytes;
     this.#base = start;
@@ -77,12 +76,15 @@ export class Repeats {
     this.#readValue(start);
   }
 
-  /** @param key place of a string. @returns the place after its member and the comma, or 0 when it is kept */
+  /**
+   * @param key offset of a string.
+   * @returns the offset after its member and comma, or 0 when it is kept
+   */
   endOf(key: number): number {
     return this.#ends[key - this.#base]!;
   }
 
-  /** Recursive: what is nested too deep is rejected before. */
+  /** Recursion is bounded by the limit of depth. */
   #readValue(at: number): number {
     const bytes = this.#bytes;
     if (bytes[at] === OPEN_BRACE) return this.#readObject(at);
@@ -129,7 +131,7 @@ export class Repeats {
     let hash = HASH_START;
     for (let i = key; i < key + length; i++) {
       hash = Math.imul(hash ^ source[i]!, HASH_FACTOR);
-      // Without it, the low bits would depend on those of the start and the factor only.
+      // Otherwise the low bits would depend on those of start and factor only.
       hash ^= hash >>> 15;
     }
     this.#hashes[member] = hash;
@@ -138,7 +140,7 @@ export class Repeats {
     this.#lengths[member] = length;
   }
 
-  /** Marks each member from `first` on whose key comes again. */
+  /** Marks members from `first` on whose key comes again. */
   #compare(first: number): void {
     const last = this.#members - 1;
     if (last - first < FEW_MEMBERS) {
@@ -160,7 +162,7 @@ export class Repeats {
     }
   }
 
-  /** A later member of the same object exists, so the next one starts where this one and its comma end. */
+  /** A later member exists, so the next one starts where this one and its comma end. */
   #leaveOut(member: number): void {
     this.#ends[this.#starts[member]! - this.#base] = this.#starts[member + 1]!;
   }
@@ -177,7 +179,10 @@ export class Repeats {
   }
 }
 
-/** Writes a string with escapes as UTF-8, half a surrogate pair as U+FFFD. @returns the place after it */
+/**
+ * Writes an escaped string as UTF-8, half a surrogate pair as U+FFFD.
+ * @returns the offset after it
+ */
 function decode(
   bytes: Uint8Array,
   from: number,
@@ -228,37 +233,36 @@ function putCodePoint(target: Uint8Array, at: number, code: number): number {
   return end;
 }
 
-/** True for `\uD8xx` to `\uDFxx`. */
+/** `\uD8xx` to `\uDFxx`. */
 function isSurrogate(bytes: Uint8Array, at: number): boolean {
   return HEX_VALUES[bytes[at + 2]!] === 0xd && HEX_VALUES[bytes[at + 3]!]! >= 8;
 }
 
-/** True for the first surrogate of a pair that is followed by the second. */
+/** The first surrogate of a pair. */
 function isPair(bytes: Uint8Array, at: number): boolean {
   const next = at + ESCAPE_BYTES;
   if (HEX_VALUES[bytes[at + 3]!]! >= 0xc || bytes[next] !== BACKSLASH || bytes[next + 1] !== CHAR_U) return false;
   return isSurrogate(bytes, next) && HEX_VALUES[bytes[next + 3]!]! >= 0xc;
 }
 
-/** Largest integer of ClickHouse, which stores integers in signed or unsigned 64 bits. */
+/** ClickHouse stores integers in signed or unsigned 64 bits. */
 const INTEGER_MAX = Buffer.from('18446744073709551615');
 const INTEGER_MIN = Buffer.from('9223372036854775808');
-/** Every number below ten to this power fits a double. From ten times that power on none does. */
+/** Every number below ten to this power fits a double; from ten times that on none does. */
 const DOUBLE_POWER_MAX = 308;
-/** The first digits of the largest double. They decide whether a number of the same power of ten fits. */
+/** The first digits of the largest double decide for numbers of the same power. */
 const DOUBLE_MAX = Buffer.from('1797693134862315');
-/** More than the digits of any message, so no mantissa makes up for such an exponent. */
+/** Beyond the digits of any message. */
 const EXPONENT_MAX = 1_000_000;
 const REPLACEMENT = Buffer.from('\\ufffd');
 const repeats = new Repeats();
-/** Below this many bytes a loop copies faster than a call does. */
+/** Up to this size a loop copies faster. */
 const LOOP_BYTES_MAX = 64;
 
 /**
- * Rewrites the free-form objects of a message that ClickHouse would not read as they were meant. Values which it
- * refuses make it read the whole object as empty and fail every query that casts it to `JSON`: half a surrogate pair
- * becomes U+FFFD; an integer beyond 64 bits or a number beyond a double becomes a string of the same characters. Of
- * equal keys it reads the first, so only the last is kept. The rewritten text is placed after the body.
+ * Rewrites free-form objects that ClickHouse would misread or refuse: half a surrogate pair becomes U+FFFD, an integer
+ * beyond 64 bits or a number beyond a double becomes a string, and of equal keys the last is kept. The new text follows
+ * the body.
  */
 export function makeReadable(state: ScanState, message: number): void {
   for (const field of [FIELD.properties, FIELD.traits])
@@ -294,7 +298,7 @@ function ensureCapacity(state: ScanState, bytes: number): void {
 
 const isDigit = (byte: number): boolean => byte >= DIGIT_0 && byte <= DIGIT_9;
 
-/** Copies JSON text to the end of its buffer with the necessary changes. Without any it copies nothing. */
+/** Copies JSON text to the end of its buffer with changes; copies nothing without any. */
 class Rewriter {
   readonly #bytes: Buffer;
   /** The first byte that is not copied yet. */
@@ -309,7 +313,7 @@ class Rewriter {
     this.#repeats = repeats;
   }
 
-  /** @returns the place after the copy; the place where it would begin when nothing had to change */
+  /** @returns the offset after the copy; its start when nothing changed */
   run(end: number): number {
     const bytes = this.#bytes;
     const began = this.#to;
@@ -323,7 +327,7 @@ class Rewriter {
     return this.#to;
   }
 
-  /** @returns the place after a member that is left out; null for any other string */
+  /** @returns the offset after an omitted member; null for any other string */
   #leaveOut(at: number): number | null {
     const end = this.#repeats === null ? 0 : this.#repeats.endOf(at);
     if (end === 0) return null;
@@ -375,7 +379,7 @@ class Rewriter {
 const isOfNumber = (byte: number): boolean =>
   isDigit(byte) || byte === POINT || byte === MINUS || byte === PLUS || (byte | LOWER_CASE) === CHAR_E;
 
-/** True for a JSON number that ClickHouse can store. Compares bytes: decoding each number would cost ten scans. */
+/** True for a JSON number that ClickHouse can store. Compares bytes: decoding would cost ten scans. */
 function isReadable(bytes: Buffer, start: number, end: number): boolean {
   const isNegative = bytes[start] === MINUS;
   let first = isNegative ? start + 1 : start;
@@ -411,7 +415,7 @@ function exponentOf(bytes: Uint8Array, start: number, end: number): number {
   return bytes[start] === MINUS ? -exponent : exponent;
 }
 
-/** Compares the first digits with those of the limit, ignoring a decimal point. */
+/** Ignores a decimal point. */
 function compareDigits(bytes: Uint8Array, start: number, limit: Uint8Array): number {
   let i = start;
   for (const digit of limit) {

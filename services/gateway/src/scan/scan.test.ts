@@ -2,7 +2,7 @@ import { EVENT_AGE_MAX_MS, EVENT_AHEAD_MAX_MS, MESSAGE_BYTES_MAX, parseTimestamp
 import { validMessages } from '@playline/testkit/messages';
 import { runsOf } from '@playline/testkit/runs';
 import fc from 'fast-check';
-import { describe, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { BODY_FAULT, createScanner } from './batch.ts';
 import { FIELD, textOf, VALID } from './ranges.ts';
 import { compare, runFuzz } from './test/fuzz.ts';
@@ -32,247 +32,237 @@ const bodyBefore = (json: string) => bodyWith({}).replace('{"type"', `{${json},"
 const CONTEXT = { library: 'web', libraryVersion: '1' };
 const deep = (levels: number) => JSON.parse(`${'{"a":'.repeat(levels)}1${'}'.repeat(levels)}`);
 
-describe('the scan', () => {
-  it.each([1, 2, 6, 20, 100])('calls a batch of %i messages sound as client libraries send them', (count) => {
-    expect(soundOf(sampleBody(count, NOW_MS))).toBe(count);
-  });
-
-  it('doubts only the invalid one of a hundred messages', () => {
-    const messages = Array.from({ length: 100 }, (_, index) => sampleMessage(index, NOW_MS));
-    messages[41]!.type = 'group';
-    expect(soundOf(JSON.stringify({ messages }))).toBe(99);
-    expect(scanner.state.verdicts[41]).not.toBe(VALID);
-  });
-
-  it.each([
-    [
-      'white space wherever JSON allows it',
-      JSON.stringify(JSON.parse(bodyWith({ context: CONTEXT })), null, '\t\r\n '),
-    ],
-    ['a byte order mark before the body', `\uFEFF${bodyWith({})}`],
-    ['white space around the body', ` \n${bodyWith({})}\r\n\t `],
-    ['other fields of the body', bodyWith({}).replace('{"messages"', '{"sentAt":[1,{"a":null}],"messages"')],
-    ['unknown fields of any kind', bodyBefore('"a":-1.5e-3,"b":[[],{}],"c":{"type":1},"d":"\\u0000"')],
-    ['null in optional fields', bodyWith({ userId: null, context: null, test: null, properties: null })],
-    ['an eventName with escapes', bodyWith({ eventName: 'a "quoted"\n name' })],
-    ['a page title with escapes', bodyWith({ context: { ...CONTEXT, pageTitle: '"\\\n' } })],
-    [
-      'names beyond ASCII',
-      bodyWith({ eventName: 'レベル完了', userId: 'Zoë', context: { ...CONTEXT, library: 'か' } }),
-    ],
-    ['empty optional ids', bodyWith({ userId: '', anonymousId: '' })],
-    ['equal keys where the contract does not look', bodyBefore('"unknown":{"a":1,"a":2}')],
-    ['equal keys in different objects', bodyWith({ properties: { a: { a: [{ a: 1 }, { a: 1 }] }, b: { a: 1 } } })],
-    ['properties nested as deep as they may be', bodyWith({ properties: deep(64) })],
-    ['unknown fields nested without end', bodyBefore(`"a":${'['.repeat(10_000)}${']'.repeat(10_000)}`)],
-  ])('calls sound %s', (_, text) => {
-    expect(soundOf(text)).toBe(1);
-  });
-
-  it.each([
-    ['messages twice', bodyWith({}).replace('{"messages"', '{"messages":[],"messages"')],
-    ['messages twice, once with escapes', bodyWith({}).replace('{"messages"', '{"\\u006dessages":[],"messages"')],
-    ['messages with escapes at last', bodyWith({}).replace('{"messages"', '{"messages":[],"\\u006dessages"')],
-  ])('reads the last of %s', (_, text) => {
-    expect(soundOf(text)).toBe(1);
-  });
-
-  it.each<[string, string, number]>([
-    ['no body', '', notJson],
-    ['white space', ' \n', notJson],
-    ['two byte order marks', `\uFEFF\uFEFF${bodyWith({})}`, notJson],
-    ['a byte order mark alone', '\uFEFF', notJson],
-    ['something behind the body', `${bodyWith({})}{}`, notJson],
-    ['something behind a body that is no object', '[] []', notJson],
-    ['a comma behind the last message', bodyWith({}).replace(']', ',]'), notJson],
-    ['a comma behind the last field', bodyWith({}).replace(/}]}$/, ',}]}'), notJson],
-    ['a number with a leading zero', bodyBefore('"a":01'), notJson],
-    ['a number with nothing behind its point', bodyBefore('"a":1.'), notJson],
-    ['a number with an empty exponent', bodyBefore('"a":1e+'), notJson],
-    ['a string with a broken escape', bodyBefore('"a":"\\u00g0"'), notJson],
-    ['a control character in a string', bodyWith({ eventName: 'a~b' }).replace('~', '\u0001'), notJson],
-    ['nesting without end', bodyBefore(`"a":${'['.repeat(200_000)}`), notJson],
-    ['brackets that do not match far below', bodyBefore(`"a":${'['.repeat(100)}${']'.repeat(99)}}`), notJson],
-    ['nothing but brackets', '['.repeat(1_000_000), notJson],
-    ['nothing but brackets that match', '['.repeat(500_000) + ']'.repeat(500_000), notAnObject],
-    ['a text', ' "messages" ', notAnObject],
-    ['an object without messages', '{}', noMessages],
-    ['messages that are no array', '{"messages":{"a":[1]}}', noMessages],
-    ['messages that are no array at last', '{"messages":[1],"messages":1}', noMessages],
-    ['an empty batch', '{"messages":[]}', tooFew],
-    ['more than 100 messages', sampleBody(101, NOW_MS), tooMany],
-    ['far more than 100 elements', `{"messages":[${'0,'.repeat(5000)}0]}`, tooMany],
-    ['far more than 100 elements, and a mistake behind them', `{"messages":[${'0,'.repeat(5000)}]}`, notJson],
-  ])('refuses as a whole %s', (_, text, fault) => {
-    expect(scan(text)).toBe(fault);
-  });
-
-  it.each([
-    ['a field twice', bodyBefore('"type":"track"')],
-    ['a field twice, once with escapes', bodyBefore('"t\\u0079pe":"track"')],
-    [
-      'a context field twice, null at last',
-      bodyWith({ context: { ...CONTEXT, locale: 'a' } }).replace('"locale":"a"', '"locale":"a","locale":null'),
-    ],
-    ['a required field null', bodyWith({ messageId: null })],
-    ['an id with a space in front', bodyWith({ userId: ' u' })],
-    ['an id with a space behind it', bodyWith({ userId: 'u\u3000' })],
-    ['a blank id', bodyWith({ anonymousId: '\u00a0' })],
-    ['an id with escapes', bodyWith({ anonymousId: 'a"b' })],
-    ['a lone surrogate', bodyWith({ eventName: '\ud800' })],
-    ['an id that may be too long', bodyWith({ userId: 'é'.repeat(129) })],
-    [
-      'an eventName that is blank once decoded',
-      bodyWith({ type: 'track' }).replace('"page"', '"track","eventName":"\\u0020"'),
-    ],
-    ['an unknown type', bodyWith({ type: 'group' })],
-    ['a number that may not be finite', bodyWith({ context: CONTEXT }).replace('"web"', '"web","screenDensity":1e999')],
-    ['a message one millisecond too old', bodyWith({ eventTimestamp: new Date(WINDOW.fromMs - 1).toISOString() })],
-    ['a message one millisecond too far ahead', bodyWith({ eventTimestamp: new Date(WINDOW.toMs + 1).toISOString() })],
-    ['properties nested deeper than they may be', bodyWith({ properties: deep(65) })],
-    ['an alias to itself', bodyWith({ type: 'alias', fromId: 'a', toId: 'a' })],
-    ['a message of more than 32 KiB', bodyWith({ properties: { a: 'x'.repeat(MESSAGE_BYTES_MAX) } })],
-    ['an element that is no object', '{"messages":[[]]}'],
-  ])('doubts %s', (_, text) => {
-    expect(soundOf(text)).toBe(0);
-  });
-
-  it('refuses every body that is cut off or has bytes that are not UTF-8', () => {
-    const body = Buffer.from(sampleBody(6, NOW_MS));
-    for (let length = 0; length < body.length; length++) {
-      expect(scanner.scan(body.subarray(0, length), WINDOW)).toBe(notJson);
-    }
-    for (const at of [2, 200, body.indexOf('Chrome')]) {
-      const broken = Buffer.from(body);
-      broken[at] = 0xff;
-      expect(scanner.scan(broken, WINDOW)).toBe(notJson);
-    }
-  });
-
-  it('accepts times exactly at both bounds of the window, and a message of exactly 32 KiB', () => {
-    for (const time of [WINDOW.fromMs, WINDOW.toMs]) {
-      expect(soundOf(bodyWith({ eventTimestamp: new Date(time).toISOString() }))).toBe(1);
-    }
-    const bytes = JSON.stringify({ ...PAGE, properties: { a: '' } }).length;
-    expect(soundOf(bodyWith({ properties: { a: 'x'.repeat(MESSAGE_BYTES_MAX - bytes) } }))).toBe(1);
-    expect(soundOf(bodyWith({ properties: { a: 'x'.repeat(MESSAGE_BYTES_MAX - bytes + 1) } }))).toBe(0);
-  });
-
-  it('forgets the previous batch', () => {
-    expect(scan(JSON.stringify({ messages: [sampleMessage(0, NOW_MS)] }))).toBe(1);
-    expect(scan(bodyWith({}))).toBe(1);
-    for (const field of Object.values(FIELD)) {
-      const expected = {
-        [FIELD.type]: PAGE.type,
-        [FIELD.messageId]: PAGE.messageId,
-        [FIELD.eventTimestamp]: PAGE.eventTimestamp,
-      };
-      expect(textOf(scanner.state.batch, 0, field)).toBe((expected as Record<number, string>)[field] ?? '');
-    }
-  });
-
-  it('and the contract agree on twins at any place among 100 messages, in any spelling', () => {
-    const places = fc.uniqueArray(fc.nat({ max: 99 }), { minLength: 2, maxLength: 4 });
-    const spell = fc.constantFrom<(id: string) => string>(
-      (id) => id,
-      (id) => id.toUpperCase(),
-      (id) => `${id}x`,
-      (id) => `${id}X`,
-      () => 'Straße',
-      () => ' ',
-    );
-    const changes = fc.array(fc.tuple(places, fc.array(spell, { minLength: 4, maxLength: 4 })), { maxLength: 3 });
-    fc.assert(
-      fc.property(changes, (twins) => {
-        const messages = Array.from({ length: 100 }, (_, index) => sampleMessage(index, NOW_MS));
-        for (const [numbers, spellings] of twins)
-          for (const [index, number] of numbers.entries())
-            messages[number]!.messageId = spellings[index]!(String(sampleMessage(numbers[0]!, NOW_MS).messageId));
-        compare(Buffer.from(JSON.stringify({ messages })), WINDOW);
-      }),
-    );
-  });
+it.each([1, 2, 6, 20, 100])('the scan calls a batch of %i messages sound as client libraries send them', (count) => {
+  expect(soundOf(sampleBody(count, NOW_MS))).toBe(count);
 });
 
-describe('the scan and the contract', () => {
-  it('agree on random valid batches', () => {
-    let sound = 0;
-    const batches = fc.uniqueArray(validMessages(NOW_MS), {
-      minLength: 1,
-      maxLength: 4,
-      selector: ({ messageId }) => messageId,
-    });
-    fc.assert(
-      fc.property(batches, fc.constantFrom('', ' ', '\t\n'), (messages, space) => {
-        const found = compare(Buffer.from(JSON.stringify({ messages }, null, space)), WINDOW);
-        expect(found.accepted).toBe(messages.length);
-        sound += found.sound;
-      }),
-      { numRuns: runsOf({ quick: 150, all: 500 }) },
-    );
-    expect(sound).toBeGreaterThan(10);
-  });
+it('the scan doubts only the invalid one of a hundred messages', () => {
+  const messages = Array.from({ length: 100 }, (_, index) => sampleMessage(index, NOW_MS));
+  messages[41]!.type = 'group';
+  expect(soundOf(JSON.stringify({ messages }))).toBe(99);
+  expect(scanner.state.verdicts[41]).not.toBe(VALID);
+});
 
-  it.each(Array.from({ length: SAMPLE_KINDS }, (_, index) => sampleMessage(index, NOW_MS)))(
-    'agree on every odd value in every field of $type',
-    (message) => {
-      let sound = 0;
-      for (const place of ODD_LOCATIONS) {
-        for (const value of ODD_VALUES) {
-          const body = Buffer.from(JSON.stringify({ messages: [oddMessage(message, place, value)] }));
-          sound += compare(body, WINDOW).sound;
-        }
-      }
-      expect(sound).toBeGreaterThan(200);
-    },
+it.each([
+  ['white space wherever JSON allows it', JSON.stringify(JSON.parse(bodyWith({ context: CONTEXT })), null, '\t\r\n ')],
+  ['a byte order mark before the body', `\uFEFF${bodyWith({})}`],
+  ['white space around the body', ` \n${bodyWith({})}\r\n\t `],
+  ['other fields of the body', bodyWith({}).replace('{"messages"', '{"sentAt":[1,{"a":null}],"messages"')],
+  ['unknown fields of any kind', bodyBefore('"a":-1.5e-3,"b":[[],{}],"c":{"type":1},"d":"\\u0000"')],
+  ['null in optional fields', bodyWith({ userId: null, context: null, test: null, properties: null })],
+  ['an eventName with escapes', bodyWith({ eventName: 'a "quoted"\n name' })],
+  ['a page title with escapes', bodyWith({ context: { ...CONTEXT, pageTitle: '"\\\n' } })],
+  ['names beyond ASCII', bodyWith({ eventName: 'レベル完了', userId: 'Zoë', context: { ...CONTEXT, library: 'か' } })],
+  ['empty optional ids', bodyWith({ userId: '', anonymousId: '' })],
+  ['equal keys where the contract does not look', bodyBefore('"unknown":{"a":1,"a":2}')],
+  ['equal keys in different objects', bodyWith({ properties: { a: { a: [{ a: 1 }, { a: 1 }] }, b: { a: 1 } } })],
+  ['properties nested as deep as they may be', bodyWith({ properties: deep(64) })],
+  ['unknown fields nested without end', bodyBefore(`"a":${'['.repeat(10_000)}${']'.repeat(10_000)}`)],
+])('the scan calls sound %s', (_, text) => {
+  expect(soundOf(text)).toBe(1);
+});
+
+it.each([
+  ['messages twice', bodyWith({}).replace('{"messages"', '{"messages":[],"messages"')],
+  ['messages twice, once with escapes', bodyWith({}).replace('{"messages"', '{"\\u006dessages":[],"messages"')],
+  ['messages with escapes at last', bodyWith({}).replace('{"messages"', '{"messages":[],"\\u006dessages"')],
+])('the scan reads the last of %s', (_, text) => {
+  expect(soundOf(text)).toBe(1);
+});
+
+it.each<[string, string, number]>([
+  ['no body', '', notJson],
+  ['white space', ' \n', notJson],
+  ['two byte order marks', `\uFEFF\uFEFF${bodyWith({})}`, notJson],
+  ['a byte order mark alone', '\uFEFF', notJson],
+  ['something behind the body', `${bodyWith({})}{}`, notJson],
+  ['something behind a body that is no object', '[] []', notJson],
+  ['a comma behind the last message', bodyWith({}).replace(']', ',]'), notJson],
+  ['a comma behind the last field', bodyWith({}).replace(/}]}$/, ',}]}'), notJson],
+  ['a number with a leading zero', bodyBefore('"a":01'), notJson],
+  ['a number with nothing behind its point', bodyBefore('"a":1.'), notJson],
+  ['a number with an empty exponent', bodyBefore('"a":1e+'), notJson],
+  ['a string with a broken escape', bodyBefore('"a":"\\u00g0"'), notJson],
+  ['a control character in a string', bodyWith({ eventName: 'a~b' }).replace('~', '\u0001'), notJson],
+  ['nesting without end', bodyBefore(`"a":${'['.repeat(200_000)}`), notJson],
+  ['brackets that do not match far below', bodyBefore(`"a":${'['.repeat(100)}${']'.repeat(99)}}`), notJson],
+  ['nothing but brackets', '['.repeat(1_000_000), notJson],
+  ['nothing but brackets that match', '['.repeat(500_000) + ']'.repeat(500_000), notAnObject],
+  ['a text', ' "messages" ', notAnObject],
+  ['an object without messages', '{}', noMessages],
+  ['messages that are no array', '{"messages":{"a":[1]}}', noMessages],
+  ['messages that are no array at last', '{"messages":[1],"messages":1}', noMessages],
+  ['an empty batch', '{"messages":[]}', tooFew],
+  ['more than 100 messages', sampleBody(101, NOW_MS), tooMany],
+  ['far more than 100 elements', `{"messages":[${'0,'.repeat(5000)}0]}`, tooMany],
+  ['far more than 100 elements, and a mistake behind them', `{"messages":[${'0,'.repeat(5000)}]}`, notJson],
+])('the scan refuses as a whole %s', (_, text, fault) => {
+  expect(scan(text)).toBe(fault);
+});
+
+it.each([
+  ['a field twice', bodyBefore('"type":"track"')],
+  ['a field twice, once with escapes', bodyBefore('"t\\u0079pe":"track"')],
+  [
+    'a context field twice, null at last',
+    bodyWith({ context: { ...CONTEXT, locale: 'a' } }).replace('"locale":"a"', '"locale":"a","locale":null'),
+  ],
+  ['a required field null', bodyWith({ messageId: null })],
+  ['an id with a space in front', bodyWith({ userId: ' u' })],
+  ['an id with a space behind it', bodyWith({ userId: 'u\u3000' })],
+  ['a blank id', bodyWith({ anonymousId: '\u00a0' })],
+  ['an id with escapes', bodyWith({ anonymousId: 'a"b' })],
+  ['a lone surrogate', bodyWith({ eventName: '\ud800' })],
+  ['an id that may be too long', bodyWith({ userId: 'é'.repeat(129) })],
+  [
+    'an eventName that is blank once decoded',
+    bodyWith({ type: 'track' }).replace('"page"', '"track","eventName":"\\u0020"'),
+  ],
+  ['an unknown type', bodyWith({ type: 'group' })],
+  ['a number that may not be finite', bodyWith({ context: CONTEXT }).replace('"web"', '"web","screenDensity":1e999')],
+  ['a message one millisecond too old', bodyWith({ eventTimestamp: new Date(WINDOW.fromMs - 1).toISOString() })],
+  ['a message one millisecond too far ahead', bodyWith({ eventTimestamp: new Date(WINDOW.toMs + 1).toISOString() })],
+  ['properties nested deeper than they may be', bodyWith({ properties: deep(65) })],
+  ['an alias to itself', bodyWith({ type: 'alias', fromId: 'a', toId: 'a' })],
+  ['a message of more than 32 KiB', bodyWith({ properties: { a: 'x'.repeat(MESSAGE_BYTES_MAX) } })],
+  ['an element that is no object', '{"messages":[[]]}'],
+])('the scan doubts %s', (_, text) => {
+  expect(soundOf(text)).toBe(0);
+});
+
+it('the scan refuses every body that is cut off or has bytes that are not UTF-8', () => {
+  const body = Buffer.from(sampleBody(6, NOW_MS));
+  for (let length = 0; length < body.length; length++) {
+    expect(scanner.scan(body.subarray(0, length), WINDOW)).toBe(notJson);
+  }
+  for (const at of [2, 200, body.indexOf('Chrome')]) {
+    const broken = Buffer.from(body);
+    broken[at] = 0xff;
+    expect(scanner.scan(broken, WINDOW)).toBe(notJson);
+  }
+});
+
+it('the scan accepts times exactly at both bounds of the window, and a message of exactly 32 KiB', () => {
+  for (const time of [WINDOW.fromMs, WINDOW.toMs]) {
+    expect(soundOf(bodyWith({ eventTimestamp: new Date(time).toISOString() }))).toBe(1);
+  }
+  const bytes = JSON.stringify({ ...PAGE, properties: { a: '' } }).length;
+  expect(soundOf(bodyWith({ properties: { a: 'x'.repeat(MESSAGE_BYTES_MAX - bytes) } }))).toBe(1);
+  expect(soundOf(bodyWith({ properties: { a: 'x'.repeat(MESSAGE_BYTES_MAX - bytes + 1) } }))).toBe(0);
+});
+
+it('the scan forgets the previous batch', () => {
+  expect(scan(JSON.stringify({ messages: [sampleMessage(0, NOW_MS)] }))).toBe(1);
+  expect(scan(bodyWith({}))).toBe(1);
+  for (const field of Object.values(FIELD)) {
+    const expected = {
+      [FIELD.type]: PAGE.type,
+      [FIELD.messageId]: PAGE.messageId,
+      [FIELD.eventTimestamp]: PAGE.eventTimestamp,
+    };
+    expect(textOf(scanner.state.batch, 0, field)).toBe((expected as Record<number, string>)[field] ?? '');
+  }
+});
+
+it('the scan and the contract agree on twins at any place among 100 messages, in any spelling', () => {
+  const places = fc.uniqueArray(fc.nat({ max: 99 }), { minLength: 2, maxLength: 4 });
+  const spell = fc.constantFrom<(id: string) => string>(
+    (id) => id,
+    (id) => id.toUpperCase(),
+    (id) => `${id}x`,
+    (id) => `${id}X`,
+    () => 'Straße',
+    () => ' ',
   );
+  const changes = fc.array(fc.tuple(places, fc.array(spell, { minLength: 4, maxLength: 4 })), { maxLength: 3 });
+  fc.assert(
+    fc.property(changes, (twins) => {
+      const messages = Array.from({ length: 100 }, (_, index) => sampleMessage(index, NOW_MS));
+      for (const [numbers, spellings] of twins)
+        for (const [index, number] of numbers.entries())
+          messages[number]!.messageId = spellings[index]!(String(sampleMessage(numbers[0]!, NOW_MS).messageId));
+      compare(Buffer.from(JSON.stringify({ messages })), WINDOW);
+    }),
+  );
+});
 
-  const bodiesMax = runsOf({ quick: 800, all: 3_000 });
-  const seeds = [20_261_121, Math.floor(Math.random() * 2 ** 32)];
-  it.each(seeds)('agree on thousands of damaged bodies (seed %i)', (seed) => {
-    const counts = runFuzz({ seed, nowMs: NOW_MS, shouldContinue: (bodies) => bodies < bodiesMax });
-    // A fuzz whose bodies are all valid, or all invalid, proves nothing.
-    expect(counts.acceptable / counts.messages).toBeGreaterThan(0.5);
-    expect(counts.acceptable / counts.messages).toBeLessThan(0.9);
-    // Messages that need `explain` are the exception.
-    expect(counts.sound / counts.acceptable).toBeGreaterThan(0.9);
+it('the scan and the contract agree on random valid batches', () => {
+  let sound = 0;
+  const batches = fc.uniqueArray(validMessages(NOW_MS), {
+    minLength: 1,
+    maxLength: 4,
+    selector: ({ messageId }) => messageId,
   });
+  fc.assert(
+    fc.property(batches, fc.constantFrom('', ' ', '\t\n'), (messages, space) => {
+      const found = compare(Buffer.from(JSON.stringify({ messages }, null, space)), WINDOW);
+      expect(found.accepted).toBe(messages.length);
+      sound += found.sound;
+    }),
+    { numRuns: runsOf({ quick: 150, all: 500 }) },
+  );
+  expect(sound).toBeGreaterThan(10);
+});
 
-  it('say the same of an element that is a number, also of a number too large for a double', () => {
-    for (const text of ['0', '-0', '7', '1e308', '1e309', '-1e309', '9'.repeat(309), `-${'9'.repeat(400)}`, '0e999'])
-      compare(Buffer.from(`{"messages":[${text},${JSON.stringify(PAGE)}]}`), WINDOW);
-  });
-
-  it('read every number in every place of a timestamp alike', () => {
-    const templates = ['2024-??-01T00:00:00Z', '2026-01-01T??:00:00Z', '2026-01-01T00:??:00Z', '2026-01-01T00:00:??Z'];
-    for (const offset of ['+??:00', '-00:??', '+00:??']) templates.push(`2026-01-01T00:00:00.123${offset}`);
-    for (const year of ['0000', '1900', '2000', '2024', '2026', '9999']) {
-      for (let month = 1; month <= 12; month++) {
-        templates.push(`${year}-${String(month).padStart(2, '0')}-??T23:59:59Z`);
+it.each(Array.from({ length: SAMPLE_KINDS }, (_, index) => sampleMessage(index, NOW_MS)))(
+  'the scan and the contract agree on every odd value in every field of $type',
+  (message) => {
+    let sound = 0;
+    for (const place of ODD_LOCATIONS) {
+      for (const value of ODD_VALUES) {
+        const body = Buffer.from(JSON.stringify({ messages: [oddMessage(message, place, value)] }));
+        sound += compare(body, WINDOW).sound;
       }
     }
-    for (const template of templates) {
-      for (let number = 0; number < 100; number++) {
-        const text = template.replace('??', String(number).padStart(2, '0'));
-        expect(timestampOf(Buffer.from(text), 0, text.length), text).toBe(parseTimestamp(text));
-      }
-    }
-  });
+    expect(sound).toBeGreaterThan(200);
+  },
+);
 
-  it('read every timestamp alike, sound or damaged', () => {
-    const pieces = fc.constantFrom(...'0123456789-:.TtZz+ /x'.split(''));
-    const places = fc.array(fc.tuple(fc.nat({ max: 40 }), pieces, fc.boolean()), { maxLength: 3 });
-    const dates = fc.date({ min: new Date('0000-01-01'), max: new Date('9999-12-31'), noInvalidDate: true });
-    const ends = fc.constantFrom('Z', '.1Z', '.123456789Z', '+23:59', '-00:30', '.5+01:00', '.1234567890Z', '');
-    fc.assert(
-      fc.property(dates, ends, places, (date, end, damage) => {
-        const text = date.toISOString().slice(0, 19).split('').concat(end.split(''));
-        for (const [at, piece, isExtra] of damage) text.splice(at, isExtra ? 0 : 1, piece);
-        const bytes = Buffer.from(`"${text.join('')}"Z123456789`);
-        const length = text.join('').length;
-        expect(timestampOf(bytes, 1, 1 + length)).toBe(parseTimestamp(text.join('')));
-      }),
-      { numRuns: 5000 },
-    );
-  });
+const bodiesMax = runsOf({ quick: 800, all: 3_000 });
+const seeds = [20_261_121, Math.floor(Math.random() * 2 ** 32)];
+it.each(seeds)('the scan and the contract agree on thousands of damaged bodies (seed %i)', (seed) => {
+  const counts = runFuzz({ seed, nowMs: NOW_MS, shouldContinue: (bodies) => bodies < bodiesMax });
+  // A fuzz whose bodies are all valid, or all invalid, proves nothing.
+  expect(counts.acceptable / counts.messages).toBeGreaterThan(0.5);
+  expect(counts.acceptable / counts.messages).toBeLessThan(0.9);
+  // Messages that need `explain` are the exception.
+  expect(counts.sound / counts.acceptable).toBeGreaterThan(0.9);
+});
+
+it('the scan and the contract say the same of an element that is a number, also of a number too large for a double', () => {
+  for (const text of ['0', '-0', '7', '1e308', '1e309', '-1e309', '9'.repeat(309), `-${'9'.repeat(400)}`, '0e999'])
+    compare(Buffer.from(`{"messages":[${text},${JSON.stringify(PAGE)}]}`), WINDOW);
+});
+
+it('the scan and the contract read every number in every place of a timestamp alike', () => {
+  const templates = ['2024-??-01T00:00:00Z', '2026-01-01T??:00:00Z', '2026-01-01T00:??:00Z', '2026-01-01T00:00:??Z'];
+  for (const offset of ['+??:00', '-00:??', '+00:??']) templates.push(`2026-01-01T00:00:00.123${offset}`);
+  for (const year of ['0000', '1900', '2000', '2024', '2026', '9999']) {
+    for (let month = 1; month <= 12; month++) {
+      templates.push(`${year}-${String(month).padStart(2, '0')}-??T23:59:59Z`);
+    }
+  }
+  for (const template of templates) {
+    for (let number = 0; number < 100; number++) {
+      const text = template.replace('??', String(number).padStart(2, '0'));
+      expect(timestampOf(Buffer.from(text), 0, text.length), text).toBe(parseTimestamp(text));
+    }
+  }
+});
+
+it('the scan and the contract read every timestamp alike, sound or damaged', () => {
+  const pieces = fc.constantFrom(...'0123456789-:.TtZz+ /x'.split(''));
+  const places = fc.array(fc.tuple(fc.nat({ max: 40 }), pieces, fc.boolean()), { maxLength: 3 });
+  const dates = fc.date({ min: new Date('0000-01-01'), max: new Date('9999-12-31'), noInvalidDate: true });
+  const ends = fc.constantFrom('Z', '.1Z', '.123456789Z', '+23:59', '-00:30', '.5+01:00', '.1234567890Z', '');
+  fc.assert(
+    fc.property(dates, ends, places, (date, end, damage) => {
+      const text = date.toISOString().slice(0, 19).split('').concat(end.split(''));
+      for (const [at, piece, isExtra] of damage) text.splice(at, isExtra ? 0 : 1, piece);
+      const bytes = Buffer.from(`"${text.join('')}"Z123456789`);
+      const length = text.join('').length;
+      expect(timestampOf(bytes, 1, 1 + length)).toBe(parseTimestamp(text.join('')));
+    }),
+    { numRuns: 5000 },
+  );
 });

@@ -14,36 +14,36 @@ import {
 } from './json.ts';
 import { type ScanState, UUID_BYTES } from './ranges.ts';
 
-/** Reads strings of a message from their bytes: visible characters, ids, times, and names such as keys. */
+/** Reads strings of a message from their bytes. */
 
-/** Lead bytes of the characters beyond ASCII that count as white space: U+00A0, U+1680, U+2000 to U+3000, U+FEFF. */
+/** Lead bytes of white space beyond ASCII: U+00A0, U+1680, U+2000 to U+3000, U+FEFF. */
 const SPACE_LEADS = new Uint8Array(256);
 for (const lead of [0xc2, 0xe1, 0xe2, 0xe3, 0xef]) SPACE_LEADS[lead] = 1;
 
-/** Kana and CJK punctuation share a lead byte with U+3000, whose second byte is 0x80. */
+/** Kana and CJK punctuation share the lead byte of U+3000. */
 const KANA_LEAD = 0xe3;
 const IDEOGRAPHIC_SPACE_SECOND = 0x80;
 
-/** True when the character at `at` is certainly neither white space nor an escape. */
+/** The character is certainly neither white space nor an escape. */
 export function isVisibleAt(bytes: Uint8Array, at: number): boolean {
   const byte = bytes[at]!;
   if (byte < 0x80) return byte > SPACE && byte !== BACKSLASH;
   return SPACE_LEADS[byte] === 0 || (byte === KANA_LEAD && bytes[at + 1] !== IDEOGRAPHIC_SPACE_SECOND);
 }
 
-/** True when the last character of the string that ends before `end` is certainly not white space. */
+/** The last character before `end` is certainly not white space. */
 export function endsVisible(bytes: Uint8Array, end: number): boolean {
   let at = end - 1;
-  // Back over the continuation bytes of the last character.
+  // Skips continuation bytes.
   while ((bytes[at]! & 0xc0) === 0x80) at--;
   return isVisibleAt(bytes, at);
 }
 
 const UUID_TEXT_BYTES = 36;
-/** Places of the sixteen pairs of digits in the text of a UUID. */
+/** Offsets of the pairs of digits in a UUID. */
 const UUID_PAIRS = Uint8Array.of(0, 2, 4, 6, 9, 11, 14, 16, 19, 21, 24, 26, 28, 30, 32, 34);
 
-/** Stores the UUID from `start` up to `end` as the id of the message being scanned; false when it is not a UUID. */
+/** Stores a UUID as the id of the current message; false when it is none. */
 export function readMessageId(
   { bytes, batch, message }: Pick<ScanState, 'bytes' | 'batch' | 'message'>,
   start: number,
@@ -68,25 +68,24 @@ export function readMessageId(
 const CHAR_Z = 0x7a;
 
 const MONTH_DAYS = [31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
-/** Days of a common year before each month. */
 const DAYS_BEFORE_MONTH = [0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304, 334];
-/** Days from 1 January of the year 1 to 1 January 1970. */
+/** From 1 January of the year 1. */
 const DAYS_TO_EPOCH = 719_162;
 
-/** Lengths of `2026-01-31T12:00:00Z`, and of a time with nine fractional digits and an offset. */
+/** `2026-01-31T12:00:00Z`, and nine fractional digits with an offset. */
 const LENGTH_MIN = 20;
 const LENGTH_MAX = 35;
 const FRACTION_DIGITS_MAX = 9;
 const SECONDS_END = 19;
 
-/** Two digits as a number; -1 when they are not digits. */
+/** -1 when they are not digits. */
 function twoDigits(bytes: Uint8Array, at: number): number {
   const tens = bytes[at]! - 0x30;
   const ones = bytes[at + 1]! - 0x30;
   return tens >>> 0 > 9 || ones >>> 0 > 9 ? -1 : tens * 10 + ones;
 }
 
-/** Epoch day of a date that exists, else NaN. */
+/** NaN when the date does not exist. */
 function epochDay(bytes: Uint8Array, at: number): number {
   const century = twoDigits(bytes, at);
   const yearOfCentury = twoDigits(bytes, at + 2);
@@ -103,7 +102,7 @@ function epochDay(bytes: Uint8Array, at: number): number {
   return before * 365 + leapDays + DAYS_BEFORE_MONTH[month - 1]! + leapDay + day - 1 - DAYS_TO_EPOCH;
 }
 
-/** Minutes of an offset, `Z` or `+hh:mm`, that ends exactly at `end`; else NaN. */
+/** Minutes of `Z` or `+hh:mm` that ends at `end`; else NaN. */
 function offsetMinutes(bytes: Uint8Array, at: number, end: number): number {
   const sign = bytes[at]!;
   if ((sign | LOWER_CASE) === CHAR_Z) return at + 1 === end ? 0 : Number.NaN;
@@ -114,10 +113,7 @@ function offsetMinutes(bytes: Uint8Array, at: number, end: number): number {
   return sign === PLUS ? hours * 60 + minutes : -(hours * 60 + minutes);
 }
 
-/**
- * The same as `parseTimestamp` of the contract, for the bytes from `start` up to `end`.
- * @returns epoch milliseconds (floor), NaN when the bytes are not an RFC 3339 timestamp
- */
+/** `parseTimestamp` of the contract over bytes: epoch milliseconds (floor), or NaN. */
 export function timestampOf(bytes: Uint8Array, start: number, end: number): number {
   const length = end - start;
   if (length < LENGTH_MIN || length > LENGTH_MAX) return Number.NaN;
@@ -142,16 +138,15 @@ export function timestampOf(bytes: Uint8Array, start: number, end: number): numb
   return (((day * 24 + hour) * 60 + minute - offsetMinutes(bytes, at, end)) * 60 + second) * 1000 + milliseconds;
 }
 
-/** Returned for a name that is not in the table. */
 export const UNKNOWN = -1;
 
-/** No name of the contract is this long. */
+/** No name of the contract is longer. */
 const UNESCAPED_MAX = 32;
 const unescaped = new Uint8Array(UNESCAPED_MAX);
 
 /**
- * Writes the characters of a key with escapes to `unescaped`. Escapes such as `\n` are characters that no name has.
- * @returns the number of characters; `UNKNOWN` when they cannot be a name
+ * Writes a key with escapes to `unescaped`.
+ * @returns the number of characters; `UNKNOWN` when it cannot be a name
  */
 function unescapeName(bytes: Uint8Array, start: number, end: number): number {
   let length = 0;
@@ -163,28 +158,25 @@ function unescapeName(bytes: Uint8Array, start: number, end: number): number {
     }
     if (bytes[i + 1] !== CHAR_U || bytes[i + 2] !== DIGIT_0 || bytes[i + 3] !== DIGIT_0) return UNKNOWN;
     unescaped[length] = (HEX_VALUES[bytes[i + 4]!]! << 4) | HEX_VALUES[bytes[i + 5]!]!;
-    // A character beyond ASCII takes more than one byte, so no name has it.
+    // A character beyond ASCII takes more than one byte.
     if (unescaped[length]! > 0x7f) return UNKNOWN;
     i += 6;
   }
   return length;
 }
 
-/** Slots of a table: enough that a hash without collisions is found quickly. */
+/** Enough to find a perfect hash quickly. */
 const SLOTS = 64;
 
-/**
- * A fixed set of names, looked up by their bytes without building a string: a hash of the length and three bytes,
- * without collisions in the table, then an exact comparison.
- */
+/** Names looked up by their bytes: a perfect hash of the length and three bytes, then an exact comparison. */
 export class NameTable {
   readonly #names: readonly Uint8Array[];
-  /** Index of the name in a slot, plus one; 0 for an empty slot. */
+  /** Index of the name plus one; 0 when empty. */
   readonly #slots = new Uint8Array(SLOTS);
   #first = 0;
   #middle = 0;
 
-  /** @throws Error when no hash tells the names apart, which shows when the process starts */
+  /** @throws Error when no perfect hash exists, at the start of the process */
   constructor(names: readonly string[]) {
     this.#names = names.map((name) => Uint8Array.from(Buffer.from(name)));
     for (this.#first = 1; this.#first < SLOTS; this.#first++) {
@@ -212,13 +204,13 @@ export class NameTable {
     return hash & (SLOTS - 1);
   }
 
-  /** As `find`, for a key with escapes. */
+  /** For a key with escapes. */
   findEscaped(bytes: Uint8Array, start: number, end: number): number {
     const length = unescapeName(bytes, start, end);
     return length === UNKNOWN ? UNKNOWN : this.find(unescaped, 0, length);
   }
 
-  /** @returns the index in the table of the name from `start` up to `end`, or `UNKNOWN` */
+  /** @returns the index of the name, or `UNKNOWN` */
   find(bytes: Uint8Array, start: number, end: number): number {
     const length = end - start;
     if (length <= 0) return UNKNOWN;

@@ -59,24 +59,24 @@ function answerOf({ blocks, mintedAt }: Branch, { method, params: [at, isFull] }
 
 interface NodeParts {
   /** The branch that the answer to a question is of; questions are counted from 0, also those of one batch. */
-  readonly branchOf: (question: number) => Branch;
+  readonly branchOf: (request: number) => Branch;
   readonly finality?: Finality;
   readonly refuses?: NodeFault | null;
 }
 
 /** A node, or several behind one address. */
 function openNode({ branchOf, finality = 'finalized', refuses = null }: NodeParts) {
-  const asked: string[] = [];
-  const answer = (question: RpcCall) => answerOf(branchOf(asked.push(question.method) - 1), question);
+  const requested: string[] = [];
+  const answer = (request: RpcCall) => answerOf(branchOf(requested.push(request.method) - 1), request);
   const node = createRpcNode({
     call: async (method, params) => answer({ method, params }),
-    callBatch: async (questions) => {
+    callBatch: async (requests) => {
       if (refuses !== null) throw refuses;
-      return questions.map(answer);
+      return requests.map(answer);
     },
     finality,
   });
-  return { node, asked };
+  return { node, asked: requested };
 }
 
 const REFUSES = new NodeFault('unreachable', 'it does not take several questions in one request');
@@ -92,22 +92,22 @@ const HEAD: ChainHead = {
   knownHash: null,
 };
 const VARIANTS = [{ hash: Buffer.from(HASH.slice(2), 'hex') } as MintTransactionRecord];
-const fateOf = (parts: NodeParts) => findOutcome(openNode(parts).node, VARIANTS, HEAD);
+const outcomeOf = (parts: NodeParts) => findOutcome(openNode(parts).node, VARIANTS, HEAD);
 
 describe('the end of a chain', () => {
   it('has its final block so many blocks behind it in the same answer, not behind that of another node', async () => {
-    const { node } = openNode({ branchOf: (question) => (question === 0 ? FINAL : LEFT), finality: 12 });
+    const { node } = openNode({ branchOf: (request) => (request === 0 ? FINAL : LEFT), finality: 12 });
     expect(await node.head()).toMatchObject({ number: 104, finalized: 92, finalizedHash: LEFT.blocks[92]!.hash });
   });
 
   it('is not reported while it moves back all the time', async () => {
-    const falling = (question: number) => ({ ...FINAL, blocks: FINAL.blocks.slice(0, 100 - question) });
+    const falling = (request: number) => ({ ...FINAL, blocks: FINAL.blocks.slice(0, 100 - request) });
     await expect(openNode({ branchOf: falling, finality: 12 }).node.head()).rejects.toThrow('moves back');
   });
 
   it('never ends before its final block', async () => {
     const ahead = { ...FINAL, blocks: FINAL.blocks.slice(0, 60) };
-    const { node } = openNode({ branchOf: (question) => (question === 0 ? FINAL : ahead) });
+    const { node } = openNode({ branchOf: (request) => (request === 0 ? FINAL : ahead) });
     await expect(node.head()).rejects.toThrow('ends before block 102, which it calls final');
   });
 
@@ -135,16 +135,16 @@ describe('the end of a chain', () => {
 describe('a receipt', () => {
   it('is not final when the node came to the branch of the final block in the middle of its answer', async () => {
     // The first question is alone: it finds the receipt. The last one of the batch is answered from the final branch.
-    const comesAt = (last: number) => ({ branchOf: (question: number) => (question < last ? LEFT : FINAL) });
-    for (const last of [2, 3]) await expect(fateOf(comesAt(last))).rejects.toThrow('another block 102');
-    expect(await fateOf(comesAt(0))).toMatchObject({ kind: 'mined', isFinal: true, receipt: { blockNumber: 95 } });
+    const comesAt = (last: number) => ({ branchOf: (request: number) => (request < last ? LEFT : FINAL) });
+    for (const last of [2, 3]) await expect(outcomeOf(comesAt(last))).rejects.toThrow('another block 102');
+    expect(await outcomeOf(comesAt(0))).toMatchObject({ kind: 'mined', isFinal: true, receipt: { blockNumber: 95 } });
   });
 
   it.each([REFUSES, new NodeFault('too-much', 'it refused the request as too large')])(
     'becomes final on a node that takes no batches (%s)',
     async (refuses) => {
-      const fate = await fateOf({ branchOf: () => FINAL, refuses });
-      expect(fate).toMatchObject({ kind: 'mined', isFinal: true, receipt: { blockHash: FINAL.blocks[95]!.hash } });
+      const outcome = await outcomeOf({ branchOf: () => FINAL, refuses });
+      expect(outcome).toMatchObject({ kind: 'mined', isFinal: true, receipt: { blockHash: FINAL.blocks[95]!.hash } });
     },
   );
 
@@ -153,17 +153,17 @@ describe('a receipt', () => {
     let finals = 0;
     for (let at = 0; at < 2_000; at++) {
       const branchOf = () => (random.chance(0.9) ? FINAL : LEFT);
-      const fate = await fateOf({ branchOf, refuses: REFUSES }).catch(() => null);
-      if (fate?.kind !== 'mined' || !fate.isFinal) continue;
+      const outcome = await outcomeOf({ branchOf, refuses: REFUSES }).catch(() => null);
+      if (outcome?.kind !== 'mined' || !outcome.isFinal) continue;
       finals++;
-      expect(fate.receipt.blockHash).toBe(FINAL.blocks[95]!.hash);
+      expect(outcome.receipt.blockHash).toBe(FINAL.blocks[95]!.hash);
     }
     expect(finals).toBeGreaterThan(50);
   });
 
   it('costs a node without batches one request for each block since then, once', async () => {
-    const { node, asked } = openNode({ branchOf: () => FINAL, refuses: REFUSES });
-    const byHash = () => asked.filter((method) => method === 'eth_getBlockByHash').length;
+    const { node, asked: requested } = openNode({ branchOf: () => FINAL, refuses: REFUSES });
+    const byHash = () => requested.filter((method) => method === 'eth_getBlockByHash').length;
     await node.viewOf(HASH, [95, 102]);
     expect(byHash()).toBe(7);
     await node.viewOf(HASH, [94, 104]);
@@ -194,7 +194,7 @@ describe('the transaction that has spent a nonce', () => {
     await whole.node.spenderOf(spent);
     // The last question is for the transactions of the block.
     const last = whole.asked.length - 1;
-    const mixed = openNode({ branchOf: (question) => (question === last ? other : FINAL), refuses });
+    const mixed = openNode({ branchOf: (request) => (request === last ? other : FINAL), refuses });
     expect(await mixed.node.spenderOf(spent)).toBeNull();
     expect(mixed.asked).toEqual(whole.asked);
   });
@@ -202,10 +202,7 @@ describe('the transaction that has spent a nonce', () => {
 
 describe('the counts of spent nonces', () => {
   it.each([null, REFUSES])('are asked for in the given order, the final one first (%s)', async (refuses) => {
-    const { node } = openNode({
-      branchOf: (question) => ({ ...FINAL, mintedAt: question === 0 ? 111 : 95 }),
-      refuses,
-    });
+    const { node } = openNode({ branchOf: (request) => ({ ...FINAL, mintedAt: request === 0 ? 111 : 95 }), refuses });
     expect(await node.spentNonces(SIGNER, [102, 110])).toEqual([0, 1]);
   });
 });

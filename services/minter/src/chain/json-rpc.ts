@@ -1,70 +1,65 @@
 import { isContractFault, NodeFault, type RpcAnswer, type RpcCall, type RpcError } from '@playline/chain';
 
-/** Sends one request to one node; errors that the node returns are part of the answer. @throws NodeFault */
+/** Errors of the node are part of the answer. @throws NodeFault */
 export type CallRpc = (call: RpcCall) => Promise<RpcAnswer>;
 
-/** Sends several requests as one batch. @throws NodeFault */
+/** One batch. @throws NodeFault */
 export type CallRpcBatch = (calls: readonly RpcCall[]) => Promise<readonly RpcAnswer[]>;
 
-/** A node returned an error. Its message may contain the node's address, so code may match it but never show it. */
+/** An error of a node. Its message may contain the node's address: match it, but never show it. */
 export class NodeRefusal extends Error {
   override readonly name = 'NodeRefusal';
   readonly code: number;
-  /** Data that the contract reverted with; null when the error carries none. */
+  /** Revert data. */
   readonly data: string | null;
-  /** Whether the error says that the contract failed, and not the node. */
   readonly isOfContract: boolean;
-  readonly #words: string;
+  readonly #message: string;
 
   constructor({ code, message, data }: RpcError) {
-    super(`the node of the chain refused what it was asked${Number.isFinite(code) ? ` (code ${code})` : ''}`);
+    super(`the node refused the request${Number.isFinite(code) ? ` (code ${code})` : ''}`);
     this.code = code;
     this.data = toRevertData(data);
-    this.#words = message.slice(0, MESSAGE_CHARACTERS_MAX);
-    this.isOfContract = isContractFault({ code, message: this.#words });
+    this.#message = message.slice(0, MESSAGE_CHARACTERS_MAX);
+    this.isOfContract = isContractFault({ code, message: this.#message });
   }
 
   matches(pattern: RegExp): boolean {
-    return pattern.test(this.#words);
+    return pattern.test(this.#message);
   }
 }
 
-/** Sends one request and returns its result. @throws NodeRefusal, NodeFault */
+/** @throws NodeRefusal, NodeFault */
 export type CallMethod = (method: string, params: readonly unknown[]) => Promise<unknown>;
 
-/** Error codes of nodes that are rate limited, or have not synchronised far enough. */
+/** Rate limited, or not synchronised. */
 const BUSY_CODES = new Set([429, -32_005, -32_097]);
 
-/** Creates the function that sends requests to one node. */
-export function createJsonRpc(ask: CallRpc): CallMethod {
-  return async (method, params) => toResult(await ask({ method, params }));
+export function createJsonRpc(call: CallRpc): CallMethod {
+  return async (method, params) => toResult(await call({ method, params }));
 }
 
-/** Sends several requests as one batch, which a single node answers. @throws NodeRefusal, NodeFault */
-export type CallMethods = (questions: readonly RpcCall[]) => Promise<readonly unknown[]>;
+/** One batch, answered by one node. @throws NodeRefusal, NodeFault */
+export type CallMethods = (calls: readonly RpcCall[]) => Promise<readonly unknown[]>;
 
-export function createJsonRpcTogether(ask: CallRpcBatch): CallMethods {
-  return async (questions) => (await ask(questions)).map(toResult);
+export function createJsonRpcTogether(call: CallRpcBatch): CallMethods {
+  return async (calls) => (await call(calls)).map(toResult);
 }
 
 function toResult(answer: RpcAnswer): unknown {
   if (answer.ok) return answer.result;
-  if (BUSY_CODES.has(answer.error.code)) throw new NodeFault('busy', 'the node of the chain is asked too often');
+  if (BUSY_CODES.has(answer.error.code)) throw new NodeFault('busy', 'the node is rate limited');
   throw new NodeRefusal(answer.error);
 }
 
-/** A message contains the contract's revert text, which can have megabytes. The patterns need only its beginning. */
+/** A message may have megabytes of revert text. */
 const MESSAGE_CHARACTERS_MAX = 2_000;
 
 const REVERT_PREFIX = 'Reverted ';
 const [SELECTOR_DIGITS, WORD_DIGITS] = [8, 64];
-/** A contract may revert with megabytes. Shown are 500 characters, which 100 words of 32 bytes contain. */
+/** 500 characters are shown. */
 const REVERT_SLOTS_MAX = 100;
 
-/**
- * Revert data of a contract: a selector of four bytes and words of 32 bytes, of which the first are kept. Any other text
- * is not revert data. Only the kept part is matched, because a pattern over megabytes exhausts the stack.
- */
+/** A selector and slots of 32 bytes. Only a beginning is matched: a pattern over megabytes exhausts the stack. */
 function readRevertData(text: string): string | null {
   const hasPrefix = text.slice(0, REVERT_PREFIX.length).toLowerCase() === REVERT_PREFIX.toLowerCase();
   const start = hasPrefix ? REVERT_PREFIX.length : 0;
@@ -73,7 +68,7 @@ function readRevertData(text: string): string | null {
   return /^0x[0-9a-f]{8,}$/i.test(kept) ? kept.toLowerCase() : null;
 }
 
-/** Some nodes put it into the `data` of the error, others into an object in there. */
+/** Some nodes nest it in an object. */
 function toRevertData(data: unknown, depth = 0): string | null {
   if (typeof data === 'string') return readRevertData(data);
   if (typeof data !== 'object' || data === null || depth > 3) return null;

@@ -4,9 +4,8 @@ import { parseTransaction } from 'viem/utils';
 import type { LaneSigner, SignedTransaction, SignerLane, UnsignedTransaction } from '../ports.ts';
 
 export interface KeySignerParts {
-  /** The current signable keys. */
   readonly keys: Pick<RecordCopy<SignableKeyRecord>, 'records' | 'ageMs'>;
-  /** Decrypts the sealed key and signs; the private key never leaves it. */
+  /** The private key never leaves it. */
   readonly signTransaction: (
     record: SignableKeyRecord,
     transaction: UnsignedTransaction,
@@ -14,7 +13,7 @@ export interface KeySignerParts {
   ) => Promise<SignedTransaction>;
 }
 
-/** Signs for one signer with the sealed key of its address. */
+/** Signs with the sealed key of one address. */
 export function createKeySigner({ keys, signTransaction }: KeySignerParts, { signer }: SignerLane): LaneSigner {
   const address = toHexText(signer);
   const find = () => keys.records.find((record) => record.address === address);
@@ -38,7 +37,7 @@ export function createKeySigner({ keys, signTransaction }: KeySignerParts, { sig
   };
 }
 
-/** @throws Error unless the bytes are a transaction of type 2 with a recipient and calldata */
+/** @throws Error unless it is a transaction of type 2 with calldata */
 function readSigned(bytes: Buffer): UnsignedTransaction {
   const given = parseTransaction(toHexText(bytes));
   const { chainId, nonce = 0, to, data = '0x', gas, maxFeePerGas, maxPriorityFeePerGas } = given;

@@ -1,7 +1,7 @@
 import { type MintStateRecord, toHexText } from '@playline/contracts';
 import { decodeErrorResult, encodeFunctionData, parseAbi } from 'viem/utils';
 
-/** Functions that mint, as the public preset contracts declare them. */
+/** Of the public preset contracts. */
 export const MINT_ABI = parseAbi([
   'struct IdMint { address to; uint256[] tokenIds; }',
   'struct QuantityMint { address to; uint256 quantity; }',
@@ -12,7 +12,7 @@ export const MINT_ABI = parseAbi([
   'function hasRole(bytes32 role, address account) view returns (bool)',
 ]);
 
-/** Errors that are shown in words; any other error is shown as hexadecimal data. */
+/** Errors shown as text; others are shown as hexadecimal data. */
 const ERROR_ABI = parseAbi([
   'error AccessControlUnauthorizedAccount(address account, bytes32 neededRole)',
   'error ERC721InvalidSender(address sender)',
@@ -27,30 +27,29 @@ const ERROR_ABI = parseAbi([
   'error QuantityIsZero(address to)',
 ]);
 
-/** Interface ids of ERC-165. */
+/** ERC-165. */
 export const ERC721_INTERFACE = '0x80ac58cd';
 export const ERC1155_INTERFACE = '0xd9b67a26';
 
 export type TokenStandard = 'ERC721' | 'ERC1155';
 
-/** The contract function of a transaction. One transaction mints assets of one collection by one function. */
 export type MintFunction = 'mintBatch' | 'mintBatchByQuantity' | 'safeMintBatch';
 
 const MESSAGE_CHARACTERS_MAX = 500;
 
-/** Why no contract of the standard could mint the asset; null when it could. */
+/** Why no contract could mint the asset; null when one could. */
 export function mistakeOf({ tokenId, amount }: MintStateRecord, standard: TokenStandard): string | null {
   if (standard === 'ERC1155') return tokenId === null ? 'A token of an ERC-1155 collection needs a token_id.' : null;
   return amount === null || amount === '1' ? null : 'A token of an ERC-721 collection has an amount of 1.';
 }
 
-/** Assets with the same key can share a transaction: same function, and same value of its single arguments. */
+/** Assets with the same key can share a transaction. */
 export function toFunctionKey({ tokenId, ownerAddress }: MintStateRecord, standard: TokenStandard): string {
   if (standard === 'ERC1155') return `safeMintBatch:${toHexText(ownerAddress)}`;
   return tokenId === null ? 'mintBatchByQuantity' : 'mintBatch';
 }
 
-/** The calldata that mints assets of one function, in order. Each has its own entry, so its position identifies it. */
+/** An entry for each asset, in order. */
 export function encodeMint(assets: readonly MintStateRecord[], standard: TokenStandard): string {
   if (standard === 'ERC1155') {
     const ids = assets.map(({ tokenId }) => BigInt(tokenId ?? '0'));
@@ -69,21 +68,21 @@ export function encodeMint(assets: readonly MintStateRecord[], standard: TokenSt
   return encodeFunctionData({ abi: MINT_ABI, functionName: 'mintBatch', args: [mints] });
 }
 
-/** Selector of `Error(string)`, the error of a `require` with a text. */
+/** `Error(string)`. */
 const ERROR_SELECTOR = '0x08c379a0';
 
-/** The text of an `Error(string)`, whose end may have been cut off. @throws RangeError for data of another form */
+/** The end may be cut off. @throws RangeError for other data */
 function toText(data: string): string {
   const bytes = Buffer.from(data.slice(ERROR_SELECTOR.length), 'hex');
   const numberAt = (at: number) => Number(BigInt(`0x${bytes.toString('hex', at, at + 32)}`));
   const from = numberAt(0);
   if (from > bytes.length - 32) throw new RangeError('the text of the error lies outside of its data');
   const text = bytes.subarray(from + 32, from + 32 + Math.min(numberAt(from), bytes.length)).toString('utf8');
-  // A character may be cut in half, and padding follows a text that is shorter than it says.
+  // A character may be cut in half; a short text is padded.
   return text.replace(/\0+$/, '').slice(0, MESSAGE_CHARACTERS_MAX).toWellFormed();
 }
 
-/** Turns revert data of a contract into text for people. @param data hexadecimal, as the node returned it */
+/** @param data hexadecimal */
 export function toRefusalMessage(data: string): string {
   if (data === '0x') return 'The contract refused the call without a word.';
   try {

@@ -12,7 +12,7 @@ import {
 } from '../steps/settle-nonces.ts';
 import { ownerOf, SWORDS, toBytes } from '../test/mint-requests.ts';
 
-const NOBODY = `0x${'0'.repeat(64)}`;
+const ZERO = `0x${'0'.repeat(64)}`;
 const topic = (value: string | number) =>
   `0x${(typeof value === 'number' ? value.toString(16) : value.slice(2)).padStart(64, '0')}`;
 const logOf = (topics: readonly string[], data: string) => ({ address: SWORDS, topics, data, logIndex: 3 });
@@ -27,7 +27,7 @@ const assetOf = (owner: number, tokenId: string | null): CarriedAsset => ({
 describe('tokens minted by a transaction', () => {
   it('are also read from an event of a range of ids, but never more of them than the limit', () => {
     const data = (last: bigint) => encodeAbiParameters([{ type: 'uint256' }], [last]);
-    const topics = [CONSECUTIVE_TRANSFER, topic(7), NOBODY, topic(ownerOf(2))];
+    const topics = [CONSECUTIVE_TRANSFER, topic(7), ZERO, topic(ownerOf(2))];
     const tokens = mintedTokensOf({ logs: [logOf(topics, data(8n))] }, SWORDS);
     expect(tokens).toEqual([
       { owner: ownerOf(2), tokenId: '7', amount: '1', logIndex: 3, item: 0 },
@@ -41,7 +41,7 @@ describe('tokens minted by a transaction', () => {
     for (const event of [TRANSFER_SINGLE, TRANSFER_BATCH, CONSECUTIVE_TRANSFER])
       for (const data of ['0x', '0x01'])
         expect(
-          mintedTokensOf({ logs: [logOf([event, topic(ownerOf(1)), NOBODY, topic(ownerOf(2))], data)] }, SWORDS),
+          mintedTokensOf({ logs: [logOf([event, topic(ownerOf(1)), ZERO, topic(ownerOf(2))], data)] }, SWORDS),
         ).toEqual([]);
   });
 
@@ -58,9 +58,9 @@ describe('tokens minted by a transaction', () => {
       ),
     );
     fc.assert(
-      fc.property(given, ([hasIds, asked, told]) => {
-        const assets = asked.map(([owner, id]) => assetOf(owner, hasIds ? String(id) : null));
-        const tokens = told.map(
+      fc.property(given, ([hasIds, requested, token]) => {
+        const assets = requested.map(([owner, id]) => assetOf(owner, hasIds ? String(id) : null));
+        const tokens = token.map(
           ([owner, id], logIndex): MintedToken => ({
             owner: ownerOf(owner),
             tokenId: String(id),
@@ -72,8 +72,8 @@ describe('tokens minted by a transaction', () => {
         const matched = matchTokens(assets, tokens);
         expect(new Set(matched).size).toBe(assets.length);
         for (const [at, token] of matched.entries()) {
-          expect(token?.owner).toBe(ownerOf(asked[at]![0]));
-          if (hasIds) expect(token?.tokenId).toBe(String(asked[at]![1]));
+          expect(token?.owner).toBe(ownerOf(requested[at]![0]));
+          if (hasIds) expect(token?.tokenId).toBe(String(requested[at]![1]));
         }
       }),
     );

@@ -23,13 +23,13 @@ beforeAll(async () => {
 afterAll(() => chain.close());
 
 const nodeAt = (url: string, finality: 'finalized' | number) => {
-  const askTogether = createJsonRpcTogether(createRpcBatches({ url }));
-  return createRpcNode({ call: createJsonRpc(createRpcClient({ url })), callBatch: askTogether, finality });
+  const callBatch = createJsonRpcTogether(createRpcBatches({ url }));
+  return createRpcNode({ call: createJsonRpc(createRpcClient({ url })), callBatch, finality });
 };
 /** The same node behind a gateway that takes no batches. */
 const nodeWithoutBatches = (finality: 'finalized' | number) => {
-  const askTogether = () => Promise.reject(new NodeFault('unreachable', 'it does not take several questions'));
-  return createRpcNode({ call: createJsonRpc(createRpcClient({ url: chain.rpc })), callBatch: askTogether, finality });
+  const callBatch = () => Promise.reject(new NodeFault('unreachable', 'it does not take several questions'));
+  return createRpcNode({ call: createJsonRpc(createRpcClient({ url: chain.rpc })), callBatch, finality });
 };
 const nodeOf = (finality: 'finalized' | number = 'finalized') => nodeAt(chain.rpc, finality);
 
@@ -115,8 +115,8 @@ describe('a node asked over JSON-RPC', () => {
     const { transactions, number } = await chain.client.getBlock({ blockTag: 'latest' });
     const head = await node.head(1);
     expect(await apart.head(1)).toEqual(head);
-    const asked = [transactions[0]!, [Number(number) - 3, Number(number)]] as const;
-    expect(await apart.viewOf(...asked)).toEqual(await node.viewOf(...asked));
+    const requested = [transactions[0]!, [Number(number) - 3, Number(number)]] as const;
+    expect(await apart.viewOf(...requested)).toEqual(await node.viewOf(...requested));
     const horizon = { number: Number(number), hash: (await node.blockHashOf(Number(number)))! };
     expect(await apart.spenderOf({ address: from, nonce: 1, horizon })).toBe(transactions[0]);
     const at = [Number(number) - 1, 'latest', 'pending'] as const;

@@ -13,7 +13,7 @@ afterEach(() => {
   for (const each of opened.splice(0)) each.close();
 });
 
-type Answer = (asked: { id: number; url: string; login: string }) => object;
+type Answer = (requested: { id: number; url: string; login: string }) => object;
 
 /** A node that returns the given answer. */
 async function openNode(answer: Answer, login = '') {
@@ -28,12 +28,8 @@ async function openNode(answer: Answer, login = '') {
   await new Promise((done) => server.once('listening', done));
   const { port } = server.address() as AddressInfo;
   const url = `http://${login}127.0.0.1:${port}/v2/${SECRET}`;
-  const askTogether = createJsonRpcTogether(createRpcBatches({ url }));
-  return createRpcNode({
-    call: createJsonRpc(createRpcClient({ url })),
-    callBatch: askTogether,
-    finality: 'finalized',
-  });
+  const callBatch = createJsonRpcTogether(createRpcBatches({ url }));
+  return createRpcNode({ call: createJsonRpc(createRpcClient({ url })), callBatch, finality: 'finalized' });
 }
 
 /** @returns the address of a node that answers batches */
@@ -59,10 +55,10 @@ describe('a node of the minter', () => {
     const node = await openNode(({ url }) => ({
       error: { code: -32_600, message: `${url} has exceeded its plan: request reverted to https://node.example${url}` },
     }));
-    const asked = [node.head(), node.call(CALL), node.gasOf(CALL), node.balanceOf('0x01'), node.receiptOf('0x01')];
-    for (const each of await Promise.allSettled([...asked, node.send(Buffer.alloc(1))])) {
-      const told = each.status === 'rejected' ? String((each.reason as Error).stack) : JSON.stringify(each.value);
-      expect(told).not.toContain(SECRET);
+    const requested = [node.head(), node.call(CALL), node.gasOf(CALL), node.balanceOf('0x01'), node.receiptOf('0x01')];
+    for (const each of await Promise.allSettled([...requested, node.send(Buffer.alloc(1))])) {
+      const reported = each.status === 'rejected' ? String((each.reason as Error).stack) : JSON.stringify(each.value);
+      expect(reported).not.toContain(SECRET);
     }
     expect(await node.send(Buffer.alloc(1))).toEqual({ kind: 'later' });
     // This error did not come from a contract.
@@ -91,9 +87,9 @@ describe('a node of the minter', () => {
       bodies.push([...body]);
       return body.map(({ id }) => ({ jsonrpc: '2.0', id, result: null })).reverse();
     });
-    const askTogether = createJsonRpcTogether(createRpcBatches({ url }));
-    const ask = createJsonRpc(createRpcClient({ url }));
-    const node = createRpcNode({ call: ask, callBatch: askTogether, finality: 'finalized' });
+    const callBatch = createJsonRpcTogether(createRpcBatches({ url }));
+    const call = createJsonRpc(createRpcClient({ url }));
+    const node = createRpcNode({ call, callBatch, finality: 'finalized' });
     expect(await node.viewOf('0x01', [1, 2])).toEqual({ receipt: null, blockHashes: [null, null] });
     expect(bodies.map((body) => body.map(({ method, params }) => [method, params?.[0]]))).toEqual([
       [
@@ -124,8 +120,8 @@ describe('a node of the minter', () => {
     ['BadInstruction', {}, { kind: 'unrunnable', isSure: true }],
     ['StaticCallViolation', {}, { kind: 'unrunnable', isSure: true }],
     ['execution aborted (timeout = 5s)', {}, { kind: 'unrunnable', isSure: false }],
-  ])('finds out for a call that ends with "%s" whether the contract is the cause', async (words, given, expected) => {
-    const node = await openNode(refuses(words, given));
+  ])('finds out for a call that ends with "%s" whether the contract is the cause', async (message, given, expected) => {
+    const node = await openNode(refuses(message, given));
     expect(await node.call(CALL)).toMatchObject(expected);
   });
 
@@ -154,8 +150,8 @@ describe('a node of the minter', () => {
     ['InsufficientFunds, Account balance: 0, cumulative cost: 7', 'funds'],
     ['GasLimitExceeded, Gas limit: 7, gas limit of rejected tx: 8', 'refused'],
     ['NonceGap, Future nonce. Expected nonce: 4', 'later'],
-  ])('answers signed bytes with "%s", which means: %s', async (words, kind) => {
-    const node = await openNode(refuses(words));
+  ])('answers signed bytes with "%s", which means: %s', async (message, kind) => {
+    const node = await openNode(refuses(message));
     expect(await node.send(Buffer.alloc(1))).toEqual({ kind });
   });
 
@@ -165,8 +161,8 @@ describe('a node of the minter', () => {
     ['Internal error', { code: -32_603 }],
     ['header not found', { data: 'see 0x1234 at https://node.example' }],
     ['project is not allowed', { code: -32_600, data: { see: `0x${'ab'.repeat(32)}` } }],
-  ])('does not take "%s" for an answer of the contract', async (words, given) => {
-    const node = await openNode(refuses(words, given));
+  ])('does not take "%s" for an answer of the contract', async (message, given) => {
+    const node = await openNode(refuses(message, given));
     await expect(node.call(CALL)).rejects.toMatchObject({ name: 'NodeFault' });
   });
 });

@@ -9,13 +9,12 @@ const hex = hexText.transform((text) => text.toLowerCase());
 const quantity = hexText.transform((text) => BigInt(text));
 const count = quantity.transform(Number);
 const block = z.object({ number: count, hash: hex, baseFeePerGas: quantity.default(0n) });
-/** Methods that several files call. */
 const BLOCK = 'eth_getBlockByNumber';
 const NONCES = 'eth_getTransactionCount';
 
 const toQuantity = (number: number): string => `0x${number.toString(16)}`;
 
-/** Parses the answer of a node. @throws NodeFault when it does not have the expected shape */
+/** @throws NodeFault for another shape */
 function parseAnswer<T>(schema: z.ZodType<T>, method: string, answer: unknown): T {
   const parsed = schema.safeParse(answer);
   if (parsed.success) return parsed.data;
@@ -30,8 +29,8 @@ const receipt = z.object({
 });
 
 /**
- * Error messages of nodes for signed bytes; there are no codes that all nodes share. The first match counts. Older
- * releases of Nethermind answer with names: `AlreadyKnown`, `OldNonce, Current nonce: 5`, `FeeTooLowToCompete`.
+ * Nodes share no error codes. The first match counts. Older Nethermind sends names: `AlreadyKnown`, `OldNonce,
+ * Current nonce: 5`.
  */
 const SEND_MESSAGES: readonly { readonly pattern: RegExp; readonly kind: SendAnswer['kind'] }[] = [
   { pattern: /already ?(known|imported)|known transaction/i, kind: 'known' },
@@ -54,7 +53,6 @@ export interface RpcNodeOptions {
   readonly finality: Finality;
 }
 
-/** A node that is asked over JSON-RPC. */
 export function createRpcNode({ call, callBatch, finality }: RpcNodeOptions): ChainNode {
   const read = async <T>(schema: z.ZodType<T>, method: string, params: readonly unknown[]): Promise<T> =>
     parseAnswer(schema, method, await call(method, params));
@@ -64,16 +62,16 @@ export function createRpcNode({ call, callBatch, finality }: RpcNodeOptions): Ch
     genesisHash: async () => (await readExisting(call, 0)).hash,
     head: (known) => readHead(calls, finality, known ?? null),
     spentNonces: async (address, at) => {
-      const asked = at.map((each) => ({
+      const calls = at.map((each) => ({
         method: NONCES,
         params: [address, typeof each === 'number' ? toQuantity(each) : each],
       }));
       const apart = async () => {
         const answers: unknown[] = [];
-        for (const { method, params } of asked) answers.push(await call(method, params));
+        for (const { method, params } of calls) answers.push(await call(method, params));
         return answers;
       };
-      const answers = asked.length === 1 ? await apart() : await callOneBranch(() => callBatch(asked), apart);
+      const answers = calls.length === 1 ? await apart() : await callOneBranch(() => callBatch(calls), apart);
       return answers.map((answer) => parseAnswer(count, NONCES, answer));
     },
     receiptOf: async (hash) => toReceipt(await call(RECEIPT, [hash])),
@@ -109,40 +107,38 @@ async function send(call: CallMethod, bytes: Buffer): Promise<SendAnswer> {
   }
 }
 
-/** Error messages for a call that reverts, from nodes that do not return the revert data. */
+/** Of nodes without revert data. */
 const REVERTED = /^(execution reverted|vm exception while processing transaction: revert)/i;
 const REVERTED_CODE = 3;
-/** Either the call is too expensive, or the node is too busy. */
+/** The call is too expensive, or the node too busy. */
 const OUT_OF_TIME = /time ?out|timed out|aborted/i;
 
-/** A contract's revert is an answer; a node's error is a fault. The node's message may contain its address. */
-async function answerOf<T>(asked: Promise<T>): Promise<CallAnswer<T>> {
+/** A revert is an answer, a node's error a fault, whose message may contain an address. */
+async function answerOf<T>(calls: Promise<T>): Promise<CallAnswer<T>> {
   try {
-    return { kind: 'done', value: await asked };
+    return { kind: 'done', value: await calls };
   } catch (fault) {
     if (!(fault instanceof NodeRefusal)) throw fault;
     if (fault.data !== null) return { kind: 'reverted', message: toRefusalMessage(fault.data) };
     if (fault.code === REVERTED_CODE || fault.matches(REVERTED))
       return { kind: 'reverted', message: toRefusalMessage('0x') };
-    const words = 'The contract cannot run the call: it runs out of gas, or into code that is none.';
-    if (fault.isOfContract) return { kind: 'unrunnable', message: words, isSure: true };
+    const message = 'The contract cannot run the call: it runs out of gas, or into code that is none.';
+    if (fault.isOfContract) return { kind: 'unrunnable', message, isSure: true };
     const late = 'The node has no time to run the call.';
     if (fault.matches(OUT_OF_TIME)) return { kind: 'unrunnable', message: late, isSure: false };
     throw new NodeFault('unreachable', fault.message);
   }
 }
 
-/** Final blocks: those that the node calls `finalized`, or those at least this many blocks behind its latest one. */
+/** As the node reports it, or a number of blocks behind the latest. */
 export type Finality = 'finalized' | number;
 
-/** The latest block may move back between two calls, after a reorganisation or between two nodes. */
+/** The latest block may move back between two requests. */
 const TRIES = 3;
 
 /**
- * Reads the end of the chain, the last final block, and the block at the number that was final before, as one node has
- * them at one moment. Of two nodes behind one address, one might lag, and its block so far behind the latest block of
- * the other might not be final at all.
- * @param known null: no block was final before
+ * Reads the latest, the final and the formerly final block in one batch: of two nodes behind one address, one might
+ * lag. @param known null: no block was final before
  */
 function readHead(calls: BranchCalls, finality: Finality, known: number | null): Promise<ChainHead> {
   return callOneBranch(
@@ -157,7 +153,7 @@ async function readTogether(
   known: number | null,
 ): Promise<ChainHead> {
   const view = async (final: number | 'finalized') => {
-    // The latest block comes last: it can only be further from the final one than it was when that was read.
+    // The latest block is read last, so it can only be further from the final one.
     const tags = [...(known === null ? [] : [known]), final, 'latest' as const];
     const answers = await callBatch(tags.map(toBlockCall));
     const knownHash = known === null ? null : (parseBlock(answers[0])?.hash ?? null);
@@ -174,7 +170,7 @@ async function readTogether(
   throw new NodeFault('behind', 'the latest block of the node of the chain moves back');
 }
 
-/** For a node that takes no batches: a block is so far behind the latest one because links of hashes lead to it. */
+/** Without batches the hashes link the blocks. */
 async function readApart(
   { call, findAncestor }: BranchCalls,
   finality: Finality,
@@ -205,9 +201,8 @@ function toHead(
 const fullBlock = block.extend({ transactions: z.array(z.object({ hash: hex, from: hex, nonce: count })) });
 
 /**
- * Finds the transaction that spent a nonce: first its block, by binary search over the address's transaction count,
- * then the transaction in that block. The counts only say where to look. The transaction is the proof, and only if its
- * block is on the branch of the final block. Null when the node no longer has the counts of that time.
+ * Finds the spender of a nonce by binary search over transaction counts. Only a transaction on the branch of the
+ * final block is proof. Null without state that old.
  */
 async function findSpender(calls: BranchCalls, spent: SpentNonce): Promise<string | null> {
   const number = await findBlock(calls.call, spent).catch((fault: unknown) => {
@@ -226,12 +221,12 @@ async function findSpender(calls: BranchCalls, spent: SpentNonce): Promise<strin
   return found.transactions.find((each) => each.from === address && each.nonce === nonce)?.hash ?? null;
 }
 
-/** The block that spent the nonce; null: none up to the final block. @throws NodeRefusal without state that old */
+/** null: not spent up to the final block. @throws NodeRefusal without state that old */
 async function findBlock(call: CallMethod, { address, nonce, horizon }: SpentNonce): Promise<number | null> {
   const isSpentAt = async (number: number) =>
     parseAnswer(count, NONCES, await call(NONCES, [address, toQuantity(number)])) > nonce;
   if (!(await isSpentAt(horizon.number))) return null;
-  // It was probably spent recently, so search backwards in steps that double.
+  // Probably spent recently: steps double.
   let [before, at] = [Math.max(-1, horizon.number - 1), horizon.number];
   for (let step = 1; before >= 0 && (await isSpentAt(before)); step *= 2)
     [before, at] = [Math.max(-1, before - step), before];
@@ -243,7 +238,6 @@ async function findBlock(call: CallMethod, { address, nonce, horizon }: SpentNon
   return at;
 }
 
-/** Ways to call a node about blocks of one branch. */
 interface BranchCalls {
   readonly call: CallMethod;
   readonly callBatch: CallMethods;
@@ -253,13 +247,10 @@ interface BranchCalls {
 type Block = NonNullable<ReturnType<typeof parseBlock>>;
 type BlockTag = number | 'latest' | 'finalized';
 
-/** Faults of a node that takes no batches; a node that does not answer at all has them too. */
+/** Also faults of an unavailable node. */
 const NO_BATCH = new Set(['unreachable', 'too-much']);
 
-/**
- * Asks in one batch, which a single node answers. If the node takes no batches, asks one question after the other: then
- * the hashes of blocks must prove that the answers are of one branch.
- */
+/** One node answers a batch. Without batches, the hashes of blocks must prove the branch. */
 async function callOneBranch<T>(inBatch: () => Promise<T>, apart: () => Promise<T>): Promise<T> {
   try {
     return await inBatch();
@@ -274,39 +265,34 @@ const toBlockCall = (at: BlockTag): RpcCall => ({
   params: [typeof at === 'number' ? toQuantity(at) : at, false],
 });
 
-/** Null: the node has no such block. */
 const parseBlock = (answer: unknown) => parseAnswer(block.nullable(), BLOCK, answer);
 
-/** @throws NodeFault when the node has no such block */
+/** @throws NodeFault for an unknown block */
 function parseExisting(answer: unknown, at: BlockTag): Block {
   const found = parseBlock(answer);
   if (found === null) throw new NodeFault('behind', `the node of the chain has no block ${at}`);
   return found;
 }
 
-/** Null: the node has no such block. */
 async function readBlock(call: CallMethod, at: BlockTag): Promise<Block | null> {
   const { method, params } = toBlockCall(at);
   return parseBlock(await call(method, params));
 }
 
-/** @throws NodeFault when the node has no such block */
+/** @throws NodeFault for an unknown block */
 async function readExisting(call: CallMethod, at: BlockTag): Promise<Block> {
   const { method, params } = toBlockCall(at);
   return parseExisting(await call(method, params), at);
 }
 
-/**
- * Hashes of blocks that are on one branch, in their order, and the answer to another question, which must name its
- * block by its hash. Null: the node has no such block.
- */
+/** Hashes of blocks on one branch, in order, and another answer that names its block by hash. null: unknown block. */
 function viewBranch(
   { call, callBatch, findAncestor }: BranchCalls,
   numbers: readonly number[],
   other: RpcCall,
 ): Promise<{ readonly answer: unknown; readonly hashes: readonly (string | null)[] }> {
   const inBatch = async () => {
-    // The last block comes first: a node that has the final one is on the branch that stays, for all further answers.
+    // Highest first: a node with the final block is on the final branch for the others too.
     const falling = numbers.toSorted((one, next) => next - one);
     const answers = await callBatch([...falling.map(toBlockCall), other]);
     const hashOf = (number: number) => parseBlock(answers[falling.indexOf(number)])?.hash ?? null;
@@ -324,21 +310,18 @@ function viewBranch(
   return callOneBranch(inBatch, apart);
 }
 
-/** The hash of the block with this number, on the branch that ends with the given block. @throws NodeFault */
+/** The block's hash on the branch of `end`. @throws NodeFault */
 type FindAncestor = (end: BlockName, number: number) => Promise<string>;
 
 const BLOCK_BY_HASH = 'eth_getBlockByHash';
 const linked = block.extend({ parentHash: hex });
 
-/** Most blocks between two that are compared: their hashes take some megabytes. */
+/** Their hashes take some megabytes. */
 const DISTANCE_MAX = 20_000;
-/** Requests of one search. The next search goes on where this one ended. */
+/** Per search; the next one continues. */
 const BLOCKS_PER_BATCH_MAX = 500;
 
-/**
- * Finds blocks of one branch without a batch. The hash of a block determines its parent, so it does not matter which of
- * several nodes behind one address answers. Links never change, so each is read once.
- */
+/** Walks parent hashes, whichever node answers. Links never change, so each is read once. */
 function createFindAncestor(call: CallMethod): FindAncestor {
   const parents = new Map<string, string>();
   const readParent = async ({ number, hash }: BlockName): Promise<string> => {
@@ -352,14 +335,14 @@ function createFindAncestor(call: CallMethod): FindAncestor {
     return found.parentHash;
   };
   return async (end, wanted) => {
-    const words = `the node takes no batches, and ${end.number - wanted} blocks are to be read one by one`;
-    if (end.number - wanted > DISTANCE_MAX) throw new NodeFault('too-much', `${words}: too many`);
+    const message = `the node takes no batches, and ${end.number - wanted} blocks are to be read one by one`;
+    if (end.number - wanted > DISTANCE_MAX) throw new NodeFault('too-much', `${message}: too many`);
     let { hash } = end;
-    let asked = 0;
+    let calls = 0;
     for (let { number } = end; number > wanted; number--) {
       const known = parents.get(hash);
-      if (known === undefined && ++asked > BLOCKS_PER_BATCH_MAX)
-        throw new NodeFault('behind', `${words}: not yet done`);
+      if (known === undefined && ++calls > BLOCKS_PER_BATCH_MAX)
+        throw new NodeFault('behind', `${message}: not yet done`);
       hash = known ?? (await readParent({ number, hash }));
     }
     return hash;

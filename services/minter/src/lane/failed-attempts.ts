@@ -2,22 +2,18 @@ import type { MintRequestRecord, MintStateRecord } from '@playline/contracts';
 
 type Attempt = Pick<MintRequestRecord, 'attemptId' | 'requestedAt'>;
 
-/**
- * So many attempts at least are remembered, twice as many at most, some 100 bytes each; as many are read from the log at
- * a time. More than a signer can have pending: none that fails while the log is read is forgotten by then.
- */
+/** At least so many in memory, at most twice. More than a signer can have pending. */
 const ATTEMPTS_MAX = 20_000;
 
 export const toAttemptKey = ({ attemptId }: Pick<MintRequestRecord, 'attemptId'>): string => attemptId.toString('hex');
 
 /**
- * The attempts of a signer that have failed. They stay failed when their requests are read again, however much later:
- * after offsets were moved back, or because a request was published twice. The latest ones are in memory. A request that
- * is not later than every forgotten one is looked up in the log.
+ * Failed attempts of a signer, which stay failed when their requests are read again. Earlier ones are read from the
+ * log.
  */
 export class FailedAttempts {
   readonly #latest = new Map<string, number>();
-  /** The latest request among the forgotten attempts. */
+  /** Latest forgotten request. */
   #forgottenUntil = Number.NEGATIVE_INFINITY;
   #window = new ForgottenWindow(0, 0);
 
@@ -32,15 +28,11 @@ export class FailedAttempts {
     }
   }
 
-  /** Whether this attempt has failed and is remembered. */
   has(attempt: Pick<Attempt, 'attemptId'>): boolean {
     return this.#latest.has(toAttemptKey(attempt));
   }
 
-  /**
-   * @param readStates reads all states of the signer from the log
-   * @returns the keys of those attempts that have failed and are not remembered
-   */
+  /** @returns keys of failed attempts that are only on the log */
   async forgottenAmong(
     attempts: readonly Attempt[],
     readStates: () => AsyncIterable<MintStateRecord>,
@@ -54,10 +46,10 @@ export class FailedAttempts {
     return failed;
   }
 
-  /** Requests that are read again come more or less in the order of their times, so the next ones are read as well. */
+  /** Requests read again are roughly in order, so later ones are read too. */
   async #readWindow(from: number, states: AsyncIterable<MintStateRecord>): Promise<void> {
     const window = new ForgottenWindow(from, Number.POSITIVE_INFINITY);
-    // An attempt that is forgotten while the log is read must be in the window too.
+    // An attempt forgotten during the read must be in the window.
     this.#window = window;
     try {
       for await (const state of states)
@@ -69,7 +61,7 @@ export class FailedAttempts {
   }
 }
 
-/** All forgotten attempts that were requested from `from` to before `until`. */
+/** Forgotten attempts requested from `from` to before `until`. */
 class ForgottenWindow {
   readonly attempts = new Map<string, number>();
   readonly #from: number;
@@ -89,7 +81,7 @@ class ForgottenWindow {
     this.attempts.set(attempt, requestedAt);
     if (this.attempts.size <= 2 * ATTEMPTS_MAX || this.#until === this.#from + 1) return;
     const times = [...this.attempts.values()].sort((one, other) => one - other);
-    // All of the first millisecond are kept, however many they are.
+    // The first millisecond is always complete.
     this.#until = Math.max(times[ATTEMPTS_MAX]!, this.#from + 1);
     for (const [key, time] of this.attempts) if (time >= this.#until) this.attempts.delete(key);
   }

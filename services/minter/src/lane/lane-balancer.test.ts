@@ -22,7 +22,7 @@ function createBalancer(other: MemoryNode) {
   const [balancer, random] = [{ isOn: false }, createRandom(1)];
   const choose = (node: MemoryNode) => (balancer.isOn && random.chance(0.5) ? other : node);
   const nodesOf = (node: MemoryNode): readonly ChainNode[] => [
-    new Proxy<ChainNode>(node, { get: (_node, question: keyof ChainNode) => choose(node)[question] }),
+    new Proxy<ChainNode>(node, { get: (_node, request: keyof ChainNode) => choose(node)[request] }),
   ];
   return { balancer, nodesOf };
 }

@@ -5,7 +5,6 @@ import { NodeRefusal } from '../chain/json-rpc.ts';
 import type { ChainHead, ChainNode, ChainRules, LaneClock, LaneSigner, ReceivedRequest, SignerLane } from '../ports.ts';
 import type { MintLedger } from './mint-ledger.ts';
 
-/** What every step of a lane works with. */
 export interface LaneContext {
   readonly lane: SignerLane;
   readonly ledger: MintLedger;
@@ -14,17 +13,16 @@ export interface LaneContext {
   readonly clock: LaneClock;
 }
 
-/** The same, with one node and the chain as it was at the start of a turn. */
+/** With one node, and the chain at the start of a turn. */
 export interface LaneTurn extends LaneContext {
   readonly node: ChainNode;
   readonly head: ChainHead;
-  /** The genesis hash of the node's chain. */
   readonly genesisHash: Buffer;
-  /** Faults of single collections and nonces, which stopped nothing else. */
+  /** Faults of single collections and nonces. */
   readonly faults: unknown[];
 }
 
-/** Applies a change to states and returns those that it really changes. */
+/** @returns only the states that change */
 export function changeAll(
   { clock }: Pick<LaneContext, 'clock'>,
   states: readonly MintStateRecord[],
@@ -34,24 +32,23 @@ export function changeAll(
   return states.flatMap((state) => toNextState(state, change, changedAt) ?? []);
 }
 
-/** For people. Faults and refusals of nodes have words of ours; anything else may hold anything. */
+/** Only faults of nodes have safe messages. */
 export function toFaultMessage(fault: unknown): string {
   const isOfNode = fault instanceof NodeFault || fault instanceof NodeRefusal;
-  return isOfNode ? fault.message : 'the minter has stumbled over it, as its log says';
+  return isOfNode ? fault.message : 'an internal error, see the log of the minter';
 }
 
-/** Faults of the node as a whole, whatever the request was. */
+/** Faults of the node, whatever the request. */
 const WHOLE = new Set(['busy', 'inconsistent', 'other-chain']);
 
 /**
- * Runs the work for one collection or one nonce. If it fails, the others go on, as long as the node still answers a
- * simple request. @returns null on failure, after `onFault` got the reason
- * @throws LaneOver; NodeFault when the node itself is at fault
+ * Runs the work of one collection or nonce. Others continue while the node answers a simple request. @returns null on
+ * failure @throws LaneLost, or NodeFault of the node itself
  */
 export async function isolate<T>(
   turn: LaneTurn,
   act: () => Promise<T>,
-  onFault: (words: string) => Promise<void> | void,
+  onFault: (message: string) => Promise<void> | void,
 ): Promise<T | null> {
   try {
     return await act();
@@ -64,17 +61,15 @@ export async function isolate<T>(
   }
 }
 
-/** The writer of a lane cannot be used any more: it was fenced, or does not know what was written. Open a new one. */
+/** The writer was fenced, or does not know what was written. Open a new one. */
 export class LaneLost extends Error {
   override readonly name = 'LaneOver';
 
-  /** Whether another writer of the signer is at work: a minter, or an operator's command. */
   get isTakenOver(): boolean {
     return this.cause === undefined || isTakenOver(this.cause);
   }
 }
 
-/** The members of a state that a change may set. */
 export type StateChange = Partial<
   Pick<
     MintStateRecord,
@@ -82,7 +77,6 @@ export type StateChange = Partial<
   >
 >;
 
-/** The first state of an accepted asset. @param changedAt epoch milliseconds */
 export function toFirstState({ request, partition, offset }: ReceivedRequest, changedAt: number): MintStateRecord {
   const { metadata: _, ...asset } = request;
   return {
@@ -101,7 +95,7 @@ export function toFirstState({ request, partition, offset }: ReceivedRequest, ch
   };
 }
 
-/** The next state of an attempt; null when the change changes nothing. @param changedAt epoch milliseconds */
+/** null when nothing changes. @param changedAt epoch milliseconds */
 export function toNextState(state: MintStateRecord, change: StateChange, changedAt: number): MintStateRecord | null {
   const next = { ...state, ...change };
   const isSame = Object.entries(change).every(([name, value]) => {

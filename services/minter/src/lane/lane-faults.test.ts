@@ -21,13 +21,13 @@ async function pass(
   lane: Awaited<ReturnType<World['takeOver']>>,
   turns = 30,
 ): Promise<string[]> {
-  const said: string[] = [];
+  const logged: string[] = [];
   for (let at = 0; at < turns; at++) {
     time.ms += 10_000;
     mine(1);
-    await lane.turn().catch((fault: Error) => said.push(fault.message));
+    await lane.turn().catch((fault: Error) => logged.push(fault.message));
   }
-  return said;
+  return logged;
 }
 
 describe('a lane whose nodes disagree', () => {
@@ -59,13 +59,13 @@ describe('a lane whose nodes disagree', () => {
   });
 
   it('uses one node for a whole turn, and repeats the turn with the next one when that fails', async () => {
-    const asked: string[] = [];
+    const requested: string[] = [];
     const watch = (name: string, node: ChainNode): ChainNode =>
       new Proxy(node, {
-        get: (_node, question: keyof ChainNode) => {
-          asked.push(name);
-          if (name === 'first' && question === 'receiptOf') throw new NodeFault('busy', 'asked too often');
-          return node[question];
+        get: (_node, request: keyof ChainNode) => {
+          requested.push(name);
+          if (name === 'first' && request === 'receiptOf') throw new NodeFault('busy', 'asked too often');
+          return node[request];
         },
       });
     const { takeOver, request, mine, last } = createWorld((node) => [watch('first', node), watch('second', node)]);
@@ -73,9 +73,9 @@ describe('a lane whose nodes disagree', () => {
     await lane.take([request('a')]);
     await lane.turn();
     mine(DEPTH + 1);
-    asked.splice(0);
+    requested.splice(0);
     await lane.turn();
-    expect(asked.join(' ')).toMatch(/^(first )+(second ?)+$/);
+    expect(requested.join(' ')).toMatch(/^(first )+(second ?)+$/);
     expect(last()).toMatchObject({ status: 'succeeded' });
   });
 

@@ -89,12 +89,12 @@ describe('a nonce that somebody else has spent', () => {
   it.each([
     ['cannot tell who has spent it', null],
     ['tells of one of ours, and has no receipt of it', 'ours'],
-  ] as const)('frees nothing where the node %s', async (_what, told) => {
+  ] as const)('frees nothing where the node %s', async (_what, reported) => {
     const world = createWorld((node) => [
       new Proxy<ChainNode>(node, {
-        get: (_node, question: keyof ChainNode) => {
-          if (question !== 'spenderOf') return node[question];
-          return async () => (told === null ? null : `0x${mintsOf(world)[0]!.hash.toString('hex')}`);
+        get: (_node, request: keyof ChainNode) => {
+          if (request !== 'spenderOf') return node[request];
+          return async () => (reported === null ? null : `0x${mintsOf(world)[0]!.hash.toString('hex')}`);
         },
       }),
     ]);

@@ -26,11 +26,11 @@ async function begin(world: World, owners: number) {
 }
 
 /** A node of which each question is told first. */
-const watch = (node: ChainNode, onQuestion: (question: keyof ChainNode) => void): ChainNode =>
+const watch = (node: ChainNode, onRequest: (request: keyof ChainNode) => void): ChainNode =>
   new Proxy(node, {
-    get: (_node, question: keyof ChainNode) => {
-      onQuestion(question);
-      return node[question];
+    get: (_node, request: keyof ChainNode) => {
+      onRequest(request);
+      return node[request];
     },
   });
 
@@ -80,33 +80,33 @@ describe('transactions that are in blocks but not final', () => {
   );
 
   it('cost one request a turn while their blocks stay in the chain, however many there are', async () => {
-    const asked: string[] = [];
-    const world = createWorld((node) => [watch(node, (question) => asked.push(question))], { openNoncesMax: 30 });
+    const requested: string[] = [];
+    const world = createWorld((node) => [watch(node, (request) => requested.push(request))], { openNoncesMax: 30 });
     const { pass, lane } = await begin(world, 30);
     await pass(2);
-    asked.splice(0);
+    requested.splice(0);
     await lane.turn();
     expect(lane.ledger.openNonces).toHaveLength(30);
-    expect(asked.filter((question) => question === 'receiptOf')).toEqual([]);
-    expect(asked.length).toBeLessThan(10);
+    expect(requested.filter((request) => request === 'receiptOf')).toEqual([]);
+    expect(requested.length).toBeLessThan(10);
   });
 
   it('are looked for anew alone where their blocks are left, and not those of the blocks before', async () => {
-    const asked: string[] = [];
-    const world = createWorld((node) => [watch(node, (question) => asked.push(question))]);
+    const requested: string[] = [];
+    const world = createWorld((node) => [watch(node, (request) => requested.push(request))]);
     const { pass, lane } = await begin(world, 3 * OPEN_MAX);
     await pass(DEPTH - 1);
     world.chain.leave(1);
-    asked.splice(0);
+    requested.splice(0);
     await lane.turn();
-    expect(asked.filter((question) => question === 'receiptOf')).toHaveLength(OPEN_MAX);
+    expect(requested.filter((request) => request === 'receiptOf')).toHaveLength(OPEN_MAX);
   });
 
   it('say so in their states, also when the node failed while others were looked for', async () => {
     let left = Number.POSITIVE_INFINITY;
     const world = createWorld((node) => [
-      watch(node, (question) => {
-        if (question === 'receiptOf' && --left === 0) throw new NodeFault('busy', 'asked too often');
+      watch(node, (request) => {
+        if (request === 'receiptOf' && --left === 0) throw new NodeFault('busy', 'asked too often');
       }),
     ]);
     const { lane } = await begin(world, 2);

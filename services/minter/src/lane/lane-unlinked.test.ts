@@ -4,12 +4,12 @@ import { createWorld, DEPTH } from '../test/lane-world.ts';
 it('a lane ends the assets of a project that has unlinked the collection, except those in a signed transaction', async () => {
   const { takeOver, request, mine, unlinked, last, tokens } = createWorld();
   const lane = await takeOver();
-  const ours = request('a', { tokenId: '7' });
-  await lane.take([ours]);
+  const linked = request('a', { tokenId: '7' });
+  await lane.take([linked]);
   await lane.turn();
   expect(last('a')).toMatchObject({ stage: 'logged' });
   await lane.take([request('b', { tokenId: '8' })]);
-  unlinked.add(ours.request.projectId);
+  unlinked.add(linked.request.projectId);
   await lane.endUnlinked();
   expect(last('b')).toMatchObject({ status: 'failed', error: 'The project has unlinked the collection.' });
   expect(last('a')).toMatchObject({ status: 'pending' });
@@ -22,8 +22,8 @@ it('a lane ends the assets of a project that has unlinked the collection, except
 it('a reference id of one project does not keep another project from minting under the same id', async () => {
   const { takeOver, request } = createWorld();
   const lane = await takeOver();
-  const [ours, theirs] = [request('a', { tokenId: '7' }), request('a', { tokenId: '8', attempt: 2 })];
-  const accepted = await lane.take([ours, { ...theirs, request: { ...theirs.request, projectId: 'theirs' } }]);
+  const [linked, moved] = [request('a', { tokenId: '7' }), request('a', { tokenId: '8', attempt: 2 })];
+  const accepted = await lane.take([linked, { ...moved, request: { ...moved.request, projectId: 'theirs' } }]);
   expect(accepted).toMatchObject({ dropped: 0, states: [{ tokenId: '7' }, { tokenId: '8', projectId: 'theirs' }] });
 });
 

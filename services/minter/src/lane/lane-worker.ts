@@ -9,25 +9,25 @@ import type { MintLane } from './mint-lane.ts';
 
 export interface LaneWorkerParts {
   readonly lane: SignerLane;
-  /** Null: no node of the chain is configured, so all assets wait with that reason. */
+  /** null: no node is configured, and all assets wait. */
   readonly pollMs: number | null;
   takeOver(): Promise<MintLane>;
   readonly logger: Logger;
 }
 
-/** Two processes that take a lane from each other must not do so for ever, so each waits longer every time. */
+/** Two processes that take a lane from each other back off. */
 const TAKE_OVER_WAIT_MS = 500;
 const TAKE_OVER_WAIT_MAX_MS = 30_000;
-/** A command of an operator needs a few seconds to end thousands of assets. Until then it must not be fenced. */
+/** An operator's command needs a few seconds to end thousands of assets. */
 const TAKEN_OVER_WAIT_MS = 10_000;
-const UNKNOWN_CHAIN = 'The minter is told of no node of this chain.';
+const UNKNOWN_CHAIN = 'The minter has no node of this chain.';
 
-/** Works for one signer while its requests are read by this process. Opens a new lane whenever the writer is over. */
+/** Works for a signer while this process reads its requests. Opens a new lane when the writer is lost. */
 export class LaneWorker {
   readonly lane: SignerLane;
   readonly #parts: LaneWorkerParts;
   readonly #closed = new AbortController();
-  /** By the monotonic clock: the lane is not opened before. */
+  /** The lane is not opened before; monotonic. */
   #opensAtMs = Number.NEGATIVE_INFINITY;
   #opened: Promise<MintLane> | null = null;
   #current: MintLane | null = null;
@@ -42,22 +42,20 @@ export class LaneWorker {
     this.#ended = this.#work();
   }
 
-  /** Null until the lane is opened. */
   get current(): MintLane | null {
     return this.#current;
   }
 
-  /** Why the last turn failed; null when it did not. */
+  /** Of the last turn. */
   get fault(): string | null {
     return this.#fault;
   }
 
-  /** How often this process has opened the lane. */
   get takeOvers(): number {
     return this.#takeOvers;
   }
 
-  /** Accepts requests, as `MintLane.take`. @throws Error: the caller must pass the same requests again */
+  /** @throws Error: pass the same requests again */
   async take(requests: readonly ReceivedRequest[]): Promise<AcceptedRequests> {
     const lane = await this.#open();
     try {
@@ -135,14 +133,14 @@ export class LaneWorker {
   }
 
   #report(fault: unknown): void {
-    const words = fault instanceof Error ? fault.message : String(fault);
+    const message = fault instanceof Error ? fault.message : String(fault);
     const { chain, signer } = this.lane;
-    if (words !== this.#fault)
-      this.#parts.logger.warn({ chain, signer: toHexText(signer), error: fault }, 'a lane did not go on');
-    this.#fault = words;
+    if (message !== this.#fault)
+      this.#parts.logger.warn({ chain, signer: toHexText(signer), error: fault }, 'lane turn failed');
+    this.#fault = message;
   }
 
-  /** Waits until the chain may have changed; with nothing pending, until requests arrive. */
+  /** Until the chain may have changed; when idle, until requests arrive. */
   async #rest(lane: MintLane | null): Promise<void> {
     const woken = new AbortController();
     this.#wake = () => woken.abort();
@@ -152,42 +150,36 @@ export class LaneWorker {
   }
 }
 
-/** The part of a worker that is needed to manage it. */
 type ManagedWorker = Pick<LaneWorker, 'lane' | 'close'> & {
   readonly current: { readonly ledger: { readonly isIdle: boolean } } | null;
 };
 
 interface LaneWorkersParts<W extends ManagedWorker> {
   open(lane: SignerLane): W;
-  /** Signers with pending assets whose key gives this partition, by the current number of partitions. */
+  /** Signers with pending assets whose key maps to this partition. */
   find(partition: number): Promise<readonly SignerLane[]>;
-  onFault(fault: unknown, words: string): void;
+  onFault(fault: unknown, message: string): void;
 }
 
-/**
- * A single look proves nothing: between what it sees of a worker and of the log, all that was pending may have ended, or
- * new requests been accepted. So many in a row must see pending assets of another process, or assets that the worker
- * does not know.
- */
+/** Between its reads of a worker and of the log a single check may miss changes, so several in a row must agree. */
 const FOREIGN_CHECKS = 12;
 const OUTDATED_CHECKS = 2;
 
 interface Managed<W> {
   readonly worker: W;
   readonly partitions: Set<number>;
-  /** Looks in a row by which the worker and the log do not agree, without a request in between. */
+  /** Consecutive checks in which worker and log disagree. */
   mismatches: number;
 }
 
 /**
- * Workers of the signers whose requests this process reads. Once an operator has added partitions, a signer has
- * requests in several: its worker lives while this process reads any of them. Assets that it leaves pending are found
- * by the reader of the partition that the signer's key gives now.
+ * Workers of the signers whose requests this process reads. After partitions were added a signer has requests in
+ * several; pending assets belong to the partition of its key.
  */
 export class LaneWorkers<W extends ManagedWorker> {
   readonly #parts: LaneWorkersParts<W>;
   readonly #workers = new Map<string, Managed<W>>();
-  /** Assignments of each partition: the end of an earlier one waits for its last batch, and may come behind the next one. */
+  /** Assignments per partition: an earlier one may end after the next one began. */
   readonly #assigned = new Map<number, number>();
   readonly #counted = new WeakSet<object>();
   readonly #closing = new Set<Promise<void>>();
@@ -200,7 +192,6 @@ export class LaneWorkers<W extends ManagedWorker> {
     return [...this.#workers.values()].map(({ worker }) => worker);
   }
 
-  /** The worker of a signer that has requests in this partition. */
   of(lane: SignerLane, partition: number): W {
     const kept = this.#keep(lane, partition);
     kept.mismatches = 0;
@@ -215,11 +206,7 @@ export class LaneWorkers<W extends ManagedWorker> {
     return kept;
   }
 
-  /**
-   * A partition is read here from now on. It counts once, also where this fails and is asked for again with the same
-   * assignment: its end is told once, whatever became of that.
-   * @throws Error when the states of mints cannot be read
-   */
+  /** Counts an assignment once, also when it is repeated after a failure. @throws Error when states cannot be read */
   async assign(assignment: { readonly partition: number }): Promise<void> {
     const { partition } = assignment;
     if (!this.#counted.has(assignment)) this.#assigned.set(partition, (this.#assigned.get(partition) ?? 0) + 1);
@@ -227,7 +214,6 @@ export class LaneWorkers<W extends ManagedWorker> {
     for (const lane of await this.#parts.find(partition)) this.of(lane, partition);
   }
 
-  /** An assignment of a partition has ended: it is read here no more, unless another one stands. */
   revoke(partition: number): void {
     const left = (this.#assigned.get(partition) ?? 0) - 1;
     if (left > 0) {
@@ -240,18 +226,15 @@ export class LaneWorkers<W extends ManagedWorker> {
   }
 
   /**
-   * Opens workers for pending assets that another process left, and closes workers whose pending assets belong to
-   * another process for a while: two workers would take the lane from each other. While requests of a signer are read
-   * here, its worker would be opened again at once. A worker that has nothing to do although assets are pending was
-   * fenced, and nothing would tell it: another one is opened in its place.
-   * @returns whether assets of any signer are pending here
+   * Opens workers for pending assets left by another process, closes those whose assets belong to another one, and
+   * replaces idle ones that were fenced. @returns whether assets are pending here
    */
   async reconcile(): Promise<boolean> {
     const isIdle = ({ worker }: Managed<W>) => worker.current?.ledger.isIdle ?? null;
     const before = [...this.#workers].map(([key, kept]) => ({ key, kept, wasIdle: isIdle(kept) }));
     const found = await this.#openFound();
     for (const { key, kept, wasIdle } of before) {
-      // Before its log is read, nothing is known of it.
+      // Its log is not read yet.
       if (this.#workers.get(key) !== kept || wasIdle === null || isIdle(kept) === null) continue;
       const isOdd = isIdle(kept) === wasIdle && found.has(key) === wasIdle;
       kept.mismatches = isOdd ? kept.mismatches + 1 : 0;
@@ -261,10 +244,10 @@ export class LaneWorkers<W extends ManagedWorker> {
     return found.size > 0 || [...this.#workers.values()].some((kept) => isIdle(kept) === false);
   }
 
-  /** @returns keys of the signers with pending assets whose key gives a partition that is read here */
+  /** @returns keys of signers with pending assets in our partitions */
   async #openFound(): Promise<ReadonlySet<string>> {
     const found = new Set<string>();
-    // At once, so that the questions of all partitions share their requests to the brokers.
+    // Together, to share requests to the brokers.
     const partitions = [...this.#assigned.keys()];
     const lanes = await Promise.all(partitions.map((partition) => this.#parts.find(partition)));
     for (const [at, partition] of partitions.entries()) {

@@ -3,49 +3,45 @@ import type { LaneChange } from '../ports.ts';
 import { DigestTable } from './digest-table.ts';
 import { FailedAttempts, toAttemptKey } from './failed-attempts.ts';
 
-/** The members that name a reference id: it belongs to a project and a collection. */
 export type ReferenceName = Pick<MintRequestRecord, 'contractAddress' | 'projectId' | 'referenceId'>;
 
-/** Key of a reference id within its chain. */
 export const toReferenceKey = ({ contractAddress, projectId, referenceId }: ReferenceName): string =>
   `${contractAddress.toString('hex')}:${projectId}:${referenceId}`;
 
-/** Tells attempts of one reference id apart; never 0. */
+/** Distinguishes attempts of a reference id; never 0. */
 const toMark = ({ attemptId }: Pick<MintRequestRecord, 'attemptId'>): number => attemptId.readUInt32LE(0) || 1;
 
 const compareOffsets = (one: MintStateRecord, other: MintStateRecord) =>
   one.requestPartition - other.requestPartition || one.requestOffset - other.requestOffset;
 
-/** Whether a transaction of its nonce was in a block when that was last checked. */
+/** As of the last check. */
 export const isInBlock = ({ stage }: Pick<MintStateRecord, 'stage'>): boolean =>
   stage === 'mined' || stage === 'reverted';
 
 /**
- * What the log says of one signer, in memory. It depends on the records alone, so two processes that have read the same
- * log decide the same. Has all of pending assets, a digest of the reference id of each minted one, and the latest failed
+ * State of a signer in memory, from its records alone: pending assets, digests of minted ones, the latest failed
  * attempts.
  */
 export class MintLedger {
   readonly #pending = new Map<string, MintStateRecord>();
-  /** Cache of the pending assets in order; null after a change. */
+  /** null after a change. */
   #ordered: readonly MintStateRecord[] | null = null;
-  /** True while the keys of pending assets are in the order of their requests. */
+  /** Whether keys are in the order of requests. */
   #isOrdered = true;
   #last: MintStateRecord | null = null;
-  /** Pending assets that have a nonce, by nonce and attempt. */
+  /** By nonce and attempt. */
   readonly #carried = new Map<number, Map<string, MintStateRecord>>();
-  /** The pending attempt of a reference id. */
+  /** Pending attempt by reference id. */
   readonly #holders = new Map<string, string>();
-  /** By the reference id of a minted asset: the beginning of its attempt. */
+  /** Mark of the attempt by reference id. */
   readonly #minted = new DigestTable();
   readonly #transactions = new Map<number, MintTransactionRecord[]>();
-  /** All nonces that an attempt ever had. */
+  /** All nonces of an attempt. */
   readonly #carriers = new Map<string, Set<number>>();
   readonly failed = new FailedAttempts();
   #highWater: number | null = null;
   #genesisHash: Buffer | null = null;
 
-  /** Applies a change that is in the log. */
   apply({ states, transactions, forgotten }: LaneChange): void {
     for (const state of states) this.#applyState(state);
     for (const transaction of transactions) this.#applyTransaction(transaction);
@@ -107,14 +103,13 @@ export class MintLedger {
     this.#transactions.delete(nonce);
   }
 
-  /** Pending assets in the order of their requests. */
   get pending(): readonly MintStateRecord[] {
     if (!this.#isOrdered) this.#order();
     this.#ordered ??= [...this.#pending.values()];
     return this.#ordered;
   }
 
-  /** Requests from several partitions need sorting; those from one partition come in order. */
+  /** Requests of several partitions need sorting. */
   #order(): void {
     const sorted = [...this.#pending].sort(([, one], [, other]) => compareOffsets(one, other));
     this.#pending.clear();
@@ -123,23 +118,22 @@ export class MintLedger {
     this.#isOrdered = true;
   }
 
-  /** The largest nonce ever logged; null: none was. */
+  /** Highest logged nonce. */
   get highWater(): number | null {
     return this.#highWater;
   }
 
-  /** Genesis hash of the chain that all transactions were signed for; null: none was. */
+  /** Of the chain that all transactions were signed for. */
   get genesisHash(): Buffer | null {
     return this.#genesisHash;
   }
 
-  /** Whether an attempt of the reference id is pending or has succeeded. */
   isHeld(request: ReferenceName): boolean {
     const reference = toReferenceKey(request);
     return this.#holders.has(reference) || this.#minted.get(reference) !== 0;
   }
 
-  /** Whether this very request was decided before. Of failed ones only the latest are known. */
+  /** Whether this request was decided before. Only the latest failed ones are known. */
   isKnown(request: ReferenceName & Pick<MintRequestRecord, 'attemptId'>): boolean {
     if (this.failed.has(request)) return true;
     const reference = toReferenceKey(request);
@@ -147,39 +141,37 @@ export class MintLedger {
     return holder === undefined ? this.#minted.get(reference) === toMark(request) : holder === toAttemptKey(request);
   }
 
-  /** Nonces with pending assets, in order. Its assets are free only once a final transaction has spent the nonce. */
+  /** Nonces with pending assets, in order. */
   get openNonces(): readonly number[] {
     return [...this.#carried.keys()].sort((one, other) => one - other);
   }
 
-  /** Open nonces whose transactions were in no block when that was last checked. */
+  /** As of the last check. */
   get absentNonces(): readonly number[] {
     return this.openNonces.filter((nonce) => !this.assetsOf(nonce).some(isInBlock));
   }
 
-  /** Pending assets of a nonce, in no particular order. */
   assetsOf(nonce: number): readonly MintStateRecord[] {
     return [...(this.#carried.get(nonce)?.values() ?? [])];
   }
 
-  /** Variants of a nonce, the oldest first; empty when there are none, or they were forgotten. */
+  /** Oldest first. */
   variantsOf(nonce: number): readonly MintTransactionRecord[] {
     return this.#transactions.get(nonce) ?? [];
   }
 
-  /** How many nonces an attempt has had. All but the last were spent without minting it. */
+  /** Nonces of an attempt; all but the last minted nothing. */
   triesOf(state: Pick<MintStateRecord, 'attemptId'>): number {
     return this.#carriers.get(toAttemptKey(state))?.size ?? 0;
   }
 
-  /** Nonces whose transactions can be deleted: all their assets are settled. */
+  /** All their assets are settled. */
   get forgettable(): readonly number[] {
     const isSettled = ({ assets }: MintTransactionRecord) =>
       !assets.some((asset) => this.#pending.has(toAttemptKey(asset)));
     return [...this.#transactions].filter(([, variants]) => variants.every(isSettled)).map(([nonce]) => nonce);
   }
 
-  /** True when the signer has no pending assets. */
   get isIdle(): boolean {
     return this.#pending.size === 0;
   }

@@ -17,106 +17,105 @@ export interface NonceTrackerParts {
   readonly activityIdOf: Settling['activityIdOf'];
 }
 
-/** Nodes may answer this for a moment only, so it counts when it is repeated. */
+/** Counts only when repeated. */
 const MAY_BE_MOMENTARY = new Set<SendAnswer['kind']>(['spent', 'later']);
 
-/** Answers that higher fees would not change. */
+/** Answers that higher fees do not change. */
 const NO_HELP = new Set<SendAnswer['kind']>(['spent', 'funds', 'refused']);
 
-/** Looks after nonces that have begun: what became of them, whether they are sent, and why they do not go on. */
+/** Tracks open nonces: their outcome, whether they are sent, and why they are stuck. */
 export class NonceTracker {
   readonly #parts: NonceTrackerParts;
-  /** When this process first sent the newest variant of a nonce. */
+  /** First sending of the newest variant by this process. */
   readonly #sent = new Map<number, { readonly variant: number; readonly atMs: number }>();
-  /** The node's answer when a nonce was last sent. */
+  /** The node's last answer. */
   readonly #refusals = new Map<number, SendAnswer['kind']>();
   readonly #reasons = new Map<number, string>();
   readonly #capped = new Set<number>();
-  /** Blocks in which nonces were found that are not final. */
-  readonly #placed = new Map<number, BlockName>();
+  /** Blocks of nonces that are not final. */
+  readonly #blocks = new Map<number, BlockName>();
   #resentAt = Number.NEGATIVE_INFINITY;
 
   constructor(parts: NonceTrackerParts) {
     this.#parts = parts;
   }
 
-  /** Why a nonce is stuck; null: no reason is known. */
   reasonOf(nonce: number): string | null {
     const cap = 'Its transaction is in no block, and it may not offer higher fees.';
     return this.#reasons.get(nonce) ?? (this.#capped.has(nonce) ? cap : null);
   }
 
-  /** @returns open nonces whose transactions are in no block */
+  /** @returns open nonces in no block */
   async settle(turn: LaneTurn): Promise<readonly number[]> {
     const { head, ledger, clock, lane } = turn;
     const { activityIdOf } = this.#parts;
     this.#keepOnly(ledger.openNonces);
-    await this.#checkPlaces(turn);
+    await this.#checkBlocks(turn);
     const absent: number[] = [];
     const states: MintStateRecord[] = [];
-    const placed = new Map<number, BlockName>();
+    const found = new Map<number, BlockName>();
     const settling = { ledger, chain: lane.chain, activityIdOf, changedAt: clock.wallClockMs() };
     const settleOne = async (nonce: number) => {
-      if (this.#isPlaced(nonce, head)) return;
-      const fate = await this.#findFate(turn, nonce);
-      if (fate.kind !== 'absent') {
-        for (const each of settleNonce(settling, nonce, fate)) states.push(each);
+      if (this.#hasUnfinalBlock(nonce, head)) return;
+      const outcome = await this.#findOutcome(turn, nonce);
+      if (outcome.kind !== 'absent') {
+        for (const each of settleNonce(settling, nonce, outcome)) states.push(each);
         this.#clear(nonce);
-        if (fate.kind === 'mined' && !fate.isFinal) placed.set(nonce, toBlockName(fate.receipt));
+        if (outcome.kind === 'mined' && !outcome.isFinal) found.set(nonce, toBlockName(outcome.receipt));
         return;
       }
       absent.push(nonce);
-      // It was in a block that a reorganisation replaced, and the nodes' pools no longer have it.
+      // A reorganisation replaced its block, and pools have dropped it.
       if (ledger.assetsOf(nonce).some(isInBlock)) this.#sent.delete(nonce);
-      for (const each of settleNonce({ ...settling, reason: this.reasonOf(nonce) }, nonce, fate)) states.push(each);
+      for (const each of settleNonce({ ...settling, reason: this.reasonOf(nonce) }, nonce, outcome)) states.push(each);
     };
-    const onFault = (nonce: number) => (words: string) =>
-      void this.#reasons.set(nonce, `What became of its transaction cannot be read: ${words}.`);
+    const onFault = (nonce: number) => (messages: string) =>
+      void this.#reasons.set(nonce, `What became of its transaction cannot be read: ${messages}.`);
     try {
       for (const nonce of ledger.openNonces) await isolate(turn, () => settleOne(nonce), onFault(nonce));
     } finally {
-      // What was found before the node failed stands too. A place is remembered only once its state says so: nobody asks again.
+      // Also what was found before the node failed. A block is remembered only once the state is written.
       await this.#parts.append({ states });
-      for (const [nonce, place] of placed) this.#placed.set(nonce, place);
+      for (const [nonce, block] of found) this.#blocks.set(nonce, block);
     }
     return absent;
   }
 
-  /** A receipt is read once when its block is found, and once more when that block is final. */
-  #isPlaced(nonce: number, { finalized }: LaneTurn['head']): boolean {
-    return (this.#placed.get(nonce)?.number ?? -1) > finalized;
+  /** A receipt is read when its block is found, and when that block is final. */
+  #hasUnfinalBlock(nonce: number, { finalized }: LaneTurn['head']): boolean {
+    return (this.#blocks.get(nonce)?.number ?? -1) > finalized;
   }
 
   /**
-   * The last block that something was found in stands on those before it: one question tells of all. Where it is gone,
-   * what was in there is looked for anew, and the last one before it is asked for. What this should miss is found out behind the horizon, where nothing is taken from memory.
+   * Checks the highest block first: if it is unchanged, so are the earlier ones. Blocks behind the horizon are always
+   * read again.
    */
-  async #checkPlaces({ node }: LaneTurn): Promise<void> {
-    const numbers = new Set([...this.#placed.values()].map(({ number }) => number));
+  async #checkBlocks({ node }: LaneTurn): Promise<void> {
+    const numbers = new Set([...this.#blocks.values()].map(({ number }) => number));
     for (const number of [...numbers].sort((one, other) => other - one)) {
       const hash = await node.blockHashOf(number);
-      const found = [...this.#placed].filter(([, place]) => place.number === number);
-      for (const [nonce, place] of found) if (place.hash !== hash) this.#placed.delete(nonce);
-      if (found.some(([, place]) => place.hash === hash)) return;
+      const found = [...this.#blocks].filter(([, block]) => block.number === number);
+      for (const [nonce, block] of found) if (block.hash !== hash) this.#blocks.delete(nonce);
+      if (found.some(([, block]) => block.hash === hash)) return;
     }
   }
 
-  async #findFate(turn: LaneTurn, nonce: number): Promise<NonceOutcome> {
+  async #findOutcome(turn: LaneTurn, nonce: number): Promise<NonceOutcome> {
     const variants = turn.ledger.variantsOf(nonce);
-    const fate = await findOutcome(turn.node, variants, turn.head);
+    const outcome = await findOutcome(turn.node, variants, turn.head);
     const isSpent = this.#refusals.get(nonce) === 'spent' && this.#isDue(turn);
-    return fate.kind === 'absent' && isSpent ? findForeignSpender(turn, nonce, variants) : fate;
+    return outcome.kind === 'absent' && isSpent ? findForeignSpender(turn, nonce, variants) : outcome;
   }
 
   #isDue({ clock, rules }: LaneTurn): boolean {
     return clock.monotonicMs() - this.#resentAt >= rules.resendEveryMs;
   }
 
-  /** Sends logged transactions that are in no block again and again: pools drop them, nodes and blocks are replaced. */
+  /** Pools drop transactions; nodes and blocks are replaced. */
   async resend(turn: LaneTurn, absent: readonly number[]): Promise<void> {
     const isDue = this.#isDue(turn);
     if (isDue) this.#resentAt = turn.clock.monotonicMs();
-    // A nonce that is spent holds up no other one: the next one may need higher fees.
+    // A spent nonce blocks no other one.
     const first = absent.find((nonce) => this.#refusals.get(nonce) !== 'spent');
     const care = async (nonce: number) => {
       if (nonce === first && this.#isStuck(turn, nonce)) await this.#raise(turn, nonce);
@@ -126,12 +125,12 @@ export class NonceTracker {
       await isolate(
         turn,
         () => care(nonce),
-        (words) => void this.#reasons.set(nonce, `Its transaction cannot be sent: ${words}.`),
+        (messages) => void this.#reasons.set(nonce, `Its transaction cannot be sent: ${messages}.`),
       );
-    await this.#say(turn);
+    await this.#writeReasons(turn);
   }
 
-  /** Guarantee: only bytes that are known to be in the log are ever sent. */
+  /** Guarantee: only logged bytes are sent. */
   async send(turn: LaneTurn, nonce: number): Promise<void> {
     const newest = turn.ledger.variantsOf(nonce).at(-1)!;
     const { kind } = await turn.node.send(newest.signedBytes);
@@ -147,15 +146,15 @@ export class NonceTracker {
     const before = this.#refusals.get(nonce);
     const address = toHexText(lane.signer);
     this.#refusals.set(nonce, kind);
-    const words: Partial<Record<SendAnswer['kind'], string>> = {
+    const messages: Partial<Record<SendAnswer['kind'], string>> = {
       funds: `${address} has not enough funds to pay for its transaction.`,
       spent: `Nonce ${nonce} of ${address} is spent by a transaction that is not known here, or that the node keeps no receipt of.`,
-      later: 'The node does not take its transaction, and does not say for how long.',
+      later: 'The node does not accept its transaction at the moment.',
       refused: 'The node refuses its transaction, and the one that would replace it.',
     };
-    const said = words[kind];
-    if (said === undefined) this.#reasons.delete(nonce);
-    else if (!MAY_BE_MOMENTARY.has(kind) || before === kind) this.#reasons.set(nonce, said);
+    const reason = messages[kind];
+    if (reason === undefined) this.#reasons.delete(nonce);
+    else if (!MAY_BE_MOMENTARY.has(kind) || before === kind) this.#reasons.set(nonce, reason);
   }
 
   async #raise(turn: LaneTurn, nonce: number): Promise<void> {
@@ -167,8 +166,7 @@ export class NonceTracker {
     }
   }
 
-  /** Writes the reason of each stuck nonce to the states of its assets. */
-  #say(turn: LaneTurn): Promise<void> {
+  #writeReasons(turn: LaneTurn): Promise<void> {
     const { ledger } = turn;
     const states = ledger.openNonces.flatMap((nonce) => {
       const reason = this.reasonOf(nonce);
@@ -196,13 +194,13 @@ export class NonceTracker {
   }
 
   #keepOnly(open: readonly number[]): void {
-    const standing = new Set(open);
-    const known = [this.#sent, this.#reasons, this.#refusals, this.#placed].flatMap((each) => [...each.keys()]);
+    const isOpen = new Set(open);
+    const known = [this.#sent, this.#reasons, this.#refusals, this.#blocks].flatMap((each) => [...each.keys()]);
     for (const nonce of known) {
-      if (standing.has(nonce)) continue;
+      if (isOpen.has(nonce)) continue;
       this.#clear(nonce);
       this.#sent.delete(nonce);
-      this.#placed.delete(nonce);
+      this.#blocks.delete(nonce);
     }
   }
 }

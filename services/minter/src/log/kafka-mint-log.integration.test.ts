@@ -26,16 +26,16 @@ const NOTHING = { states: [], transactions: [], forgotten: [] };
 let stores: OwnStores;
 let reader: LogReader;
 /** How often the reader was asked for the ends of logs. */
-let asked = 0;
+let requested = 0;
 const opened: (AtomicPublisher | LaneWriter)[] = [];
 
 beforeAll(async () => {
   // One partition, so that an open transaction of one signer is in front of the records of the other.
   stores = await openOwnStores({ partitions: 1 });
   const real = openLogReader({ brokers: testStores().kafka, clientId: 'test' });
-  const bounds: LogReader['bounds'] = (...question) => {
-    asked++;
-    return real.bounds(...question);
+  const bounds: LogReader['bounds'] = (...request) => {
+    requested++;
+    return real.bounds(...request);
   };
   const { committed, read, close } = {
     committed: real.committed.bind(real),
@@ -112,9 +112,9 @@ describe('the log of a lane', () => {
     await sent.promise;
     // Committed, but behind the open transaction, so a reader of committed records does not see it yet.
     await before.append({ ...NOTHING, states: [stateOf(ONE, 'behind')] });
-    asked = 0;
+    requested = 0;
     const taken = log.openWriter(ONE);
-    await until('it waits for the open one', () => asked > 4);
+    await until('it waits for the open one', () => requested > 4);
     decided.resolve();
     await appending;
     expect(await namesOf(await taken)).toContain('behind');

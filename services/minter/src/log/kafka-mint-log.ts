@@ -26,7 +26,7 @@ import type { LaneChange, LaneWriter, MintLog, OtherSigners, SignerLane } from '
 
 export interface MintLogParts {
   readonly reader: LogReader;
-  /** Opens the publisher with this transactional id, and fences any earlier one. */
+  /** Fences an earlier publisher with this transactional id. */
   openPublisher(name: string): Promise<AtomicPublisher>;
   readonly states: MintTopic;
   readonly transactions: MintTopic;
@@ -38,10 +38,9 @@ interface TopicLogs {
   readonly transactions: TopicLog<MintTransactionRecord>;
 }
 
-/** The partitions that a writer writes to as long as it lives. */
+/** The partitions of a writer. */
 type Homes = Readonly<Record<keyof TopicLogs, number>>;
 
-/** The logs of states and transactions on Kafka brokers. */
 export function createMintLog(parts: MintLogParts): MintLog {
   const [holdings, pending] = [new SignerHoldings(), new PendingSigners()];
   const states = createTopicLog({
@@ -56,7 +55,7 @@ export function createMintLog(parts: MintLogParts): MintLog {
   const transactions = createTopicLog({ ...parts, topic: parts.transactions, codec: mintTransactionCodec });
   return {
     openWriter: async (lane) => {
-      // Guarantee: an earlier publisher of this id can write nothing after the ends that are read from here on.
+      // Guarantee: an earlier publisher can write nothing after the ends read from here on.
       const publisher = await parts.openPublisher(`minter.${lane.chain}.0x${lane.signer.toString('hex')}`);
       try {
         return await toWriter(publisher, { states, transactions }, lane);
@@ -80,7 +79,7 @@ export function createMintLog(parts: MintLogParts): MintLog {
   };
 }
 
-/** Reads all records of a signer from the partition that they are in. New records go to the same partition. */
+/** New records go to the partition of the earlier ones. */
 async function toWriter(
   publisher: AtomicPublisher,
   { states, transactions }: TopicLogs,
@@ -101,10 +100,7 @@ async function toWriter(
   };
 }
 
-/**
- * The last record of each key, in the order of the log. Compaction may not have removed the earlier records yet, so
- * they are dropped here, also those before a tombstone.
- */
+/** The last record of each key, without tombstones: compaction may be late. */
 async function readLast<R>(records: AsyncIterable<Kept<R>>): Promise<R[]> {
   const last = new Map<string, R>();
   for await (const { key, record } of records) {
@@ -119,16 +115,16 @@ async function toRecords(
   homes: Homes,
   change: LaneChange,
 ): Promise<TransactionRecord[]> {
-  const placed: TransactionRecord[] = [];
-  for (const state of change.states) placed.push(await states.toReceived(homes.states, toMintStateKey(state), state));
+  const received: TransactionRecord[] = [];
+  for (const state of change.states) received.push(await states.toReceived(homes.states, toMintStateKey(state), state));
   for (const record of change.transactions)
-    placed.push(await transactions.toReceived(homes.transactions, toMintTransactionKey(record), record));
+    received.push(await transactions.toReceived(homes.transactions, toMintTransactionKey(record), record));
   for (const record of change.forgotten)
-    placed.push(await transactions.toReceived(homes.transactions, toMintTransactionKey(record), null));
-  return placed;
+    received.push(await transactions.toReceived(homes.transactions, toMintTransactionKey(record), null));
+  return received;
 }
 
-/** Signers with pending assets, built from states as they are read. Stores keys only. */
+/** From states as they are read; stores keys only. */
 class PendingSigners {
   readonly #pending = new Map<string, { readonly lane: SignerLane; readonly states: Set<string> }>();
 
@@ -136,7 +132,7 @@ class PendingSigners {
     const key = toSignerKey(state);
     if (state.status === 'pending') {
       const found = this.#pending.get(key);
-      // A copy: the record's Buffer may be a slice of everything that was read with it.
+      // A copy: the Buffer may be a slice of a larger one.
       const own = found ?? { lane: { chain: state.chain, signer: Buffer.from(state.signer) }, states: new Set() };
       own.states.add(toMintStateKey(state));
       this.#pending.set(key, own);
@@ -147,17 +143,17 @@ class PendingSigners {
     if (found?.states.size === 0) this.#pending.delete(key);
   }
 
-  /** In the order in which the signers were first seen. */
+  /** In the order of first appearance. */
   get lanes(): readonly SignerLane[] {
     return [...this.#pending.values()].map(({ lane }) => lane);
   }
 }
 
-/** Which signers hold which reference ids, as states are read on. */
+/** Reference ids by signer, from states as they are read. */
 export class SignerHoldings implements Pick<OtherSigners, 'isHeldByOther' | 'isHeldByLane' | 'isPending'> {
-  /** By chain and reference id of pending assets: the signer and the attempt, one after the other. */
+  /** Signer and attempt, by chain and reference id of pending assets. */
   readonly #pending = new Map<string, Map<string, string>>();
-  /** By chain and reference id of minted assets: the number of the signer. */
+  /** Number of the signer, by chain and reference id of minted assets. */
   readonly #minted = new DigestTable();
   readonly #numbers = new Map<string, number>();
 
@@ -200,34 +196,26 @@ export class SignerHoldings implements Pick<OtherSigners, 'isHeldByOther' | 'isH
   }
 }
 
-/** Name of a topic on the broker, and the id of its schema. */
 interface MintTopic {
   readonly name: string;
   schemaId(): Promise<number>;
 }
 
-/** A record of the topic; a tombstone has no value. */
+/** A tombstone has no value. */
 interface Kept<R> {
   readonly key: string;
   readonly record: R | null;
 }
 
-/** A topic with records of signers, followed as it grows. */
 interface TopicLog<R> {
   readonly name: string;
   /**
-   * Reads on from the last position, each record once.
-   * @param options.isWhole waits for all records that exist at the call; otherwise reads only what is available now
-   * @returns the ends of the topic
+   * Reads each record once. @param options.isWhole waits for all existing records, otherwise reads what is available
    */
   follow(options: { readonly isWhole: boolean }): Promise<readonly LogBounds[]>;
-  /**
-   * The partition that has all records of a signer, as far as the topic was followed. Only a signer without records
-   * gets the partition of its key, which changes when an operator adds partitions.
-   * @throws Error when several partitions have some: their order is unknown
-   */
+  /** The partition with the signer's records, or that of its key. @throws Error when several partitions have some */
   homeOf(lane: SignerLane, bounds: readonly LogBounds[]): LogBounds;
-  /** Records of a signer in a partition, in order. */
+  /** In order. */
   read(lane: SignerLane, home: LogBounds): AsyncGenerator<Kept<R>>;
   toReceived(partition: number, key: string, record: R | null): Promise<TransactionRecord>;
 }
@@ -237,7 +225,7 @@ interface TopicLogParts<R> {
   readonly schemaOf: SchemaSource;
   readonly topic: MintTopic;
   readonly codec: RecordCodec<R>;
-  /** Called with each record once, in the order of its partition. */
+  /** Called once per record, in the order of its partition. */
   readonly onRecord?: (record: R) => void;
 }
 
@@ -246,18 +234,18 @@ function createTopicLog<R extends SignerLane>(parts: TopicLogParts<R>): TopicLog
   const readSection = createReadSection(parts);
   /** By the key of the signer. */
   const partitionsOf = new Map<string, Set<number>>();
-  const places = new Map<number, number>();
+  const partitions = new Map<number, number>();
   const readOn = async (bounds: readonly LogBounds[]): Promise<readonly LogBounds[]> => {
     for (const { partition, start, end } of bounds) {
-      const from = Math.max(places.get(partition) ?? start, start);
+      const from = Math.max(partitions.get(partition) ?? start, start);
       for await (const { record, offset } of readSection({ partition, start: from, end })) {
-        places.set(partition, offset + 1);
+        partitions.set(partition, offset + 1);
         if (record === null) continue;
         const key = toSignerKey(record);
         partitionsOf.set(key, (partitionsOf.get(key) ?? new Set()).add(partition));
         onRecord?.(record);
       }
-      places.set(partition, Math.max(from, end));
+      partitions.set(partition, Math.max(from, end));
     }
     return bounds;
   };
@@ -287,13 +275,10 @@ function createTopicLog<R extends SignerLane>(parts: TopicLogParts<R>): TopicLog
   };
 }
 
-/**
- * Calls run one after the other: one already under way may have asked for the ends before this call. Calls that wait for
- * the same turn share it.
- */
+/** Calls run in sequence; waiting ones share the next run. */
 function createTurns(work: (isWhole: boolean) => Promise<readonly LogBounds[]>): TopicLog<SignerLane>['follow'] {
   let following: Promise<unknown> = Promise.resolve();
-  /** Calls that have not begun yet, by `isWhole`. */
+  /** Not started, by `isWhole`. */
   const next = new Map<boolean, Promise<readonly LogBounds[]>>();
   return ({ isWhole }) => {
     const joined = next.get(isWhole);
@@ -311,14 +296,14 @@ function createTurns(work: (isWhole: boolean) => Promise<readonly LogBounds[]>):
   };
 }
 
-/** @param found partitions with records of the signer; if there are none, the number of partitions */
+/** @param found partitions with records of the signer */
 function chooseHome(topic: string, lane: SignerLane, found: ReadonlySet<number> | number): number {
   const key = toSignerKey(lane);
   if (typeof found === 'number') return toPartition(Buffer.from(key), found);
   const partitions = [...found].sort((one, other) => one - other);
   if (partitions.length === 1) return partitions[0]!;
   throw new Error(
-    `Records of ${key} stand in several partitions of ${topic} (${partitions.join(', ')}), so nobody can tell their order. ` +
+    `Records of ${key} are in several partitions of ${topic} (${partitions.join(', ')}), so their order is unknown. ` +
       'Nothing is signed for this signer.',
   );
 }
@@ -329,10 +314,10 @@ function createReadSection<R>({ reader, schemaOf, topic, codec }: TopicLogParts<
     const read = await readValue(value);
     // Skipping it would act as if that decision had never been made.
     if (read.kind === 'unreadable') throw new Error(`a record of ${topic.name} cannot be read: ${read.reason}`);
-    // A plain object: an instance of the codec's class would not equal a record from elsewhere.
+    // An instance of the codec's class would not equal other records.
     return { ...read.record };
   };
-  /** Records of offsets from `start` to before `end`. @throws Error when the log returns fewer */
+  /** @throws Error when the log returns fewer records */
   return async function* (section: LogBounds): AsyncGenerator<Kept<R> & { readonly offset: number }> {
     for await (const { key, value, offset } of reader.read({ topic: topic.name, ...section, isWhole: true })) {
       const record = value === null ? null : await decode(value);
@@ -341,7 +326,7 @@ function createReadSection<R>({ reader, schemaOf, topic, codec }: TopicLogParts<
   };
 }
 
-/** Readers see only records before the first open transaction, and another signer may have one in this partition. */
+/** Another signer may have an open transaction in this partition, which hides later records. */
 async function decidedBounds(reader: LogReader, topic: string): Promise<readonly LogBounds[]> {
   const bounds = await awaitStableBounds(reader, topic);
   if (bounds.length === 0) throw new Error(`there is no topic ${topic}`);

@@ -12,7 +12,7 @@ const openLedger = (...states: MintStateRecord[]) => {
   ledger.apply({ ...nothing, states });
   return ledger;
 };
-const place = (offset: number, ...given: Parameters<typeof toRequest>) => ({
+const offset = (offset: number, ...given: Parameters<typeof toRequest>) => ({
   request: toRequest(...given),
   partition: 0,
   offset,
@@ -22,40 +22,40 @@ const options = { changedAt: 5, forgotten: new Set<string>(), isHeldElsewhere: (
 describe('requests of one reference id', () => {
   it('count once while the first is pending, also within one batch', () => {
     const ledger = openLedger();
-    const first = acceptRequests(ledger, [place(0, 'a'), place(1, 'a', { attempt: 1 }), place(2, 'b')], options);
+    const first = acceptRequests(ledger, [offset(0, 'a'), offset(1, 'a', { attempt: 1 }), offset(2, 'b')], options);
     expect(first).toMatchObject({ states: [{ referenceId: 'a', requestOffset: 0 }, { referenceId: 'b' }], dropped: 1 });
     ledger.apply({ ...nothing, states: first.states });
-    expect(acceptRequests(ledger, [place(3, 'a', { attempt: 2 })], options)).toMatchObject({ states: [], dropped: 1 });
+    expect(acceptRequests(ledger, [offset(3, 'a', { attempt: 2 })], options)).toMatchObject({ states: [], dropped: 1 });
   });
 
   it('are recognised by their attempts when read again, and a failed one is not accepted a second time', () => {
     const ledger = openLedger();
-    const [state] = acceptRequests(ledger, [place(0, 'a')], options).states;
+    const [state] = acceptRequests(ledger, [offset(0, 'a')], options).states;
     ledger.apply({ ...nothing, states: [state!] });
-    expect(acceptRequests(ledger, [place(0, 'a')], options)).toEqual({ states: [], dropped: 0, known: 1 });
+    expect(acceptRequests(ledger, [offset(0, 'a')], options)).toEqual({ states: [], dropped: 0, known: 1 });
     ledger.apply({ ...nothing, states: [{ ...state!, status: 'failed', stage: 'settled', revision: 2 }] });
-    expect(acceptRequests(ledger, [place(0, 'a')], options)).toEqual({ states: [], dropped: 0, known: 1 });
-    expect(acceptRequests(ledger, [place(1, 'a', { attempt: 1 })], options).states).toHaveLength(1);
+    expect(acceptRequests(ledger, [offset(0, 'a')], options)).toEqual({ states: [], dropped: 0, known: 1 });
+    expect(acceptRequests(ledger, [offset(1, 'a', { attempt: 1 })], options).states).toHaveLength(1);
   });
 
   it('are recognised by their attempts when they have failed too long ago for memory', () => {
-    const first = place(0, 'a');
+    const first = offset(0, 'a');
     const forgotten = new Set([toAttemptKey(first.request)]);
-    const next = place(1, 'a', { attempt: 1 });
+    const next = offset(1, 'a', { attempt: 1 });
     const accepted = acceptRequests(openLedger(), [first, next], { ...options, forgotten });
     expect(accepted).toMatchObject({ states: [{ requestOffset: 1 }], dropped: 0, known: 1 });
   });
 
   it('are dropped once one is minted, and that one is recognised when it is read again', () => {
-    const minted = { ...toFirstState(place(0, 'a'), 1), status: 'succeeded', stage: 'settled', revision: 2 } as const;
+    const minted = { ...toFirstState(offset(0, 'a'), 1), status: 'succeeded', stage: 'settled', revision: 2 } as const;
     const ledger = openLedger(minted);
-    const accepted = acceptRequests(ledger, [place(0, 'a'), place(1, 'a', { attempt: 1 })], options);
+    const accepted = acceptRequests(ledger, [offset(0, 'a'), offset(1, 'a', { attempt: 1 })], options);
     expect(accepted).toEqual({ states: [], dropped: 1, known: 1 });
   });
 
   it('are separate for each collection, and dropped where another signer uses them', () => {
-    const ledger = openLedger(toFirstState(place(0, 'a'), 1));
-    const other = place(1, 'a', { contract: `0x${'b1'.repeat(20)}` });
+    const ledger = openLedger(toFirstState(offset(0, 'a'), 1));
+    const other = offset(1, 'a', { contract: `0x${'b1'.repeat(20)}` });
     expect(acceptRequests(ledger, [other], options).states).toHaveLength(1);
     expect(acceptRequests(ledger, [other], { ...options, isHeldElsewhere: () => true })).toMatchObject({ dropped: 1 });
   });

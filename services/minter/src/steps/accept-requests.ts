@@ -4,29 +4,23 @@ import { toFirstState } from '../lane/lane-context.ts';
 import { type MintLedger, toReferenceKey } from '../lane/mint-ledger.ts';
 import type { ReceivedRequest } from '../ports.ts';
 
-/** The result for a batch of requests. */
 export interface AcceptedRequests {
-  /** Must be written before the consumer offset is committed. */
+  /** Write before committing the offset. */
   readonly states: readonly MintStateRecord[];
-  /** Number of requests whose reference id is in use by another request. */
+  /** Their reference id is in use. */
   readonly dropped: number;
-  /** Number of requests that were decided before and are read again. */
+  /** Decided before and read again. */
   readonly known: number;
 }
 
-/** What else than the pending and minted assets of the signer decides about requests. */
 export interface AcceptRules {
   readonly changedAt: number;
-  /** Keys of attempts that have failed, so long ago that the ledger does not have them. */
+  /** Keys of failed attempts that the ledger has forgotten. */
   readonly forgotten: ReadonlySet<string>;
-  /** Whether another signer of the collection uses the reference id. */
   readonly isHeldElsewhere: (request: ReceivedRequest['request']) => boolean;
 }
 
-/**
- * Decides requests in the order of their log: the first request of a reference id counts, as long as it is pending or
- * has succeeded. The claims in front of the log can be lost; this decision cannot.
- */
+/** The first request of a reference id counts while it is pending or has succeeded, in the order of the log. */
 export function acceptRequests(
   ledger: MintLedger,
   requests: readonly ReceivedRequest[],
@@ -35,14 +29,14 @@ export function acceptRequests(
   const states: MintStateRecord[] = [];
   const taken = new Set<string>();
   let [dropped, known] = [0, 0];
-  for (const placed of requests) {
-    const { request } = placed;
+  for (const received of requests) {
+    const { request } = received;
     const reference = toReferenceKey(request);
     if (ledger.isKnown(request) || forgotten.has(toAttemptKey(request))) known++;
     else if (taken.has(reference) || ledger.isHeld(request) || isHeldElsewhere(request)) dropped++;
     else {
       taken.add(reference);
-      states.push(toFirstState(placed, changedAt));
+      states.push(toFirstState(received, changedAt));
     }
   }
   return { states, dropped, known };

@@ -15,7 +15,6 @@ import type { CallAnswer, ContractCall, Fees } from '../ports.ts';
 import { TRIES_MAX } from './settle-nonces.ts';
 import { chooseFees } from './sign-variant.ts';
 
-/** A transaction that is ready to be signed. */
 export interface MintPlan extends Fees {
   readonly assets: readonly MintStateRecord[];
   readonly contractAddress: Buffer;
@@ -23,38 +22,34 @@ export interface MintPlan extends Fees {
   readonly gas: number;
 }
 
-/** The result of planning the assets of a collection. */
 export interface Planned {
-  /** Null: nothing can be sent now. */
+  /** null: nothing can be sent now. */
   readonly plan: MintPlan | null;
-  /** New states of assets that failed or wait. */
+  /** Of assets that failed or wait. */
   readonly states: readonly MintStateRecord[];
 }
 
-/** The chain may change after the estimate; unused gas is not paid for. */
+/** The chain may change after the estimate. */
 const GAS_MARGIN = 1.25;
-/** Maximum assets of a transaction, by the most nonces that one of them has had: after reverts it shares with fewer. */
+/** By the most nonces of one of them: after reverts an asset shares with fewer. */
 const ASSETS_MAX_BY_TRIES = [Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY, 10, 1, 1];
-/** Repeated, because a fault of the node must never fail an asset. */
+/** A node's fault must never fail an asset. */
 const REPEATS = 2;
-/** Messages of contracts that are not about the asset: an administrator can remove the cause. */
+/** An administrator can remove the cause. */
 const TRANSIENT_MESSAGES = /^AccessControl|^EnforcedPause|paused/;
 
-/**
- * Plans the next transaction of a collection.
- * @param assets its pending assets without a nonce, in order; not empty
- */
+/** @param assets pending ones without a nonce, in order; not empty */
 export async function planMint(turn: LaneTurn, assets: readonly MintStateRecord[]): Promise<Planned> {
   const { lane, signer } = turn;
   const waits = (reason: string, all = assets): Planned => ({
     plan: null,
     states: changeAll(turn, all, { stage: 'waiting', reason }),
   });
-  const standing = signer.status(assets[0]!.environmentId);
-  if (standing.kind === 'waits') return waits(standing.reason);
+  const status = signer.status(assets[0]!.environmentId);
+  if (status.kind === 'waits') return waits(status.reason);
   const contract = toHexText(assets[0]!.contractAddress);
   const standard = await findStandard(turn, contract);
-  if (standard === null) return waits('The contract says that it is neither ERC-721 nor ERC-1155.');
+  if (standard === null) return waits('The contract is neither ERC-721 nor ERC-1155.');
   if (!(await hasRole(turn, contract))) return waits(`${toHexText(lane.signer)} has no MINTER_ROLE of the contract.`);
   const mistaken = assets.filter((asset) => mistakeOf(asset, standard) !== null);
   if (mistaken.length > 0) {
@@ -91,14 +86,14 @@ async function planTogether(turn: LaneTurn, { contract, standard, assets }: Toge
     plan: null,
     states: [...states, ...changeAll(turn, fitting.assets, { stage: 'waiting', reason })],
   });
-  if (fees === null) return wait('The chain asks for higher fees than are allowed.');
+  if (fees === null) return wait('The chain requires higher fees than the maximum.');
   const plan = { ...fees, assets: fitting.assets, gas: fitting.gas, contractAddress: assets[0]!.contractAddress };
   if ((await node.balanceOf(toHexText(lane.signer))) < promisedBy(turn) + BigInt(plan.gas) * fees.maxFeePerGas)
     return wait(`${toHexText(lane.signer)} has not enough funds to pay for the transaction.`);
   return { plan: { ...plan, data: callOf(fitting.assets).data }, states };
 }
 
-/** The change of an asset that fails alone. */
+/** Change of an asset that fails alone. */
 async function classify(
   turn: LaneTurn,
   { asset, answer }: Refusal<MintStateRecord>,
@@ -112,7 +107,7 @@ async function classify(
   return fail(turn, [asset], answer.message);
 }
 
-/** Whether a call keeps failing although the node answers other requests in between. */
+/** Whether a call keeps failing while the node answers other requests. */
 async function repeats({ node }: LaneTurn, call: ContractCall): Promise<boolean> {
   for (let at = 0; at < REPEATS; at++) {
     await node.chainId();
@@ -122,7 +117,7 @@ async function repeats({ node }: LaneTurn, call: ContractCall): Promise<boolean>
   return true;
 }
 
-/** wei that transactions which are in no block yet may cost; all others are already paid. */
+/** wei that transactions in no block may cost. */
 function promisedBy({ ledger }: LaneTurn): bigint {
   const newest = ledger.absentNonces.flatMap((nonce) => ledger.variantsOf(nonce).at(-1) ?? []);
   return newest.reduce((sum, { gasLimit, maxFeePerGas }) => sum + BigInt(gasLimit) * BigInt(maxFeePerGas), 0n);
@@ -131,13 +126,13 @@ function promisedBy({ ledger }: LaneTurn): bigint {
 const fail = (turn: LaneTurn, assets: readonly MintStateRecord[], error: string) =>
   changeAll(turn, assets, { status: 'failed', stage: 'settled', reason: null, error });
 
-/** The first assets that one transaction may carry, without tokens that an open transaction already mints. */
+/** Without tokens that an open transaction mints. */
 function chooseTogether(
   { ledger, rules }: LaneTurn,
   assets: readonly MintStateRecord[],
   standard: TokenStandard,
 ): readonly MintStateRecord[] {
-  // An id of an ERC-1155 can be minted any number of times.
+  // An ERC-1155 id can be minted any number of times.
   const open = standard === 'ERC1155' ? [] : ledger.openNonces.flatMap((nonce) => ledger.assetsOf(nonce));
   const made = new Set(open.map(toTokenKey));
   const isFree = (asset: MintStateRecord) => asset.tokenId === null || !made.has(toTokenKey(asset));
@@ -157,7 +152,7 @@ type Fitting =
   | { readonly kind: 'fits'; readonly assets: readonly MintStateRecord[]; readonly gas: number }
   | { readonly kind: 'none'; readonly states: readonly MintStateRecord[] };
 
-/** Halves the list until its gas is within the maximum; the rest is for the next transaction. */
+/** Halves the list until its gas is allowed. */
 async function fitGas(
   turn: LaneTurn,
   assets: readonly MintStateRecord[],
@@ -167,7 +162,7 @@ async function fitGas(
   for (let some = assets; ; some = some.slice(0, Math.ceil(some.length / 2))) {
     const answer = await estimate(some);
     if (answer.kind === 'unrunnable' && some.length > 1) continue;
-    // The chain has probably changed since the simulation a moment ago; the next turn tries again.
+    // The chain has probably changed since the simulation.
     if (answer.kind !== 'done')
       return { kind: 'none', states: changeAll(turn, some, { stage: 'waiting', reason: answer.message }) };
     const gas = Math.ceil(answer.value * GAS_MARGIN);
@@ -188,7 +183,7 @@ async function findStandard({ node, lane }: LaneTurn, to: string): Promise<Token
   return (await supports(ERC1155_INTERFACE)) ? 'ERC1155' : null;
 }
 
-/** For a contract without roles the simulation alone decides. */
+/** For contracts without roles the simulation decides. */
 async function hasRole({ node, lane }: LaneTurn, to: string): Promise<boolean> {
   const args = [CONTRACT_ROLES.MINTER_ROLE, toHexText(lane.signer)] as const;
   const data = encodeFunctionData({ abi: MINT_ABI, functionName: 'hasRole', args });
@@ -201,27 +196,21 @@ function isYes(answer: CallAnswer<string>, functionName: 'supportsInterface' | '
   return decodeFunctionResult({ abi: MINT_ABI, functionName, data: answer.value as `0x${string}` });
 }
 
-/** An asset that fails alone. */
 interface Refusal<Asset> {
   readonly asset: Asset;
   readonly answer: Exclude<CallAnswer<string>, { readonly kind: 'done' }>;
 }
 
-/** The result of simulating a list of assets. */
 interface Selection<Asset> {
-  /** These pass together in one transaction. */
+  /** Together in one transaction. */
   readonly mintable: readonly Asset[];
-  /** Each fails alone; has the contract's words if there are any. */
+  /** Each fails alone. */
   readonly refused: readonly Refusal<Asset>[];
-  /** Pass alone but not with the others: for another transaction. */
+  /** Not with the others: for another transaction. */
   readonly later: readonly Asset[];
 }
 
-/**
- * Finds by halving which assets can be minted together. One bad asset among a hundred costs some fifteen calls and
- * fails alone.
- * @param simulate calls the contract with a list as one transaction would
- */
+/** Finds by halving what can be minted together: one bad asset among a hundred costs some fifteen calls. */
 export async function selectMintable<Asset>(
   assets: readonly Asset[],
   simulate: (assets: readonly Asset[]) => Promise<CallAnswer<string>>,

@@ -4,27 +4,27 @@ import { selectMintable } from './plan-mint.ts';
 
 /** A contract that refuses bad assets, and the second of two assets with the same token. */
 function createContract(isBad: (asset: number) => boolean) {
-  let asked = 0;
+  let requested = 0;
   const simulate = async (assets: readonly number[]) => {
-    asked++;
+    requested++;
     const bad = assets.find(isBad);
     if (bad !== undefined) return { kind: 'reverted', message: `bad ${bad}` } as const;
     const isTwice = new Set(assets.map((asset) => asset % 1_000)).size < assets.length;
     return isTwice ? ({ kind: 'reverted', message: 'twice' } as const) : ({ kind: 'done', value: '0x' } as const);
   };
-  return { simulate, asked: () => asked };
+  return { simulate, asked: () => requested };
 }
 
 describe('what can be minted of a list', () => {
   it('is everything but one bad asset among a hundred, which fails alone, in fifteen calls', async () => {
-    const { simulate, asked } = createContract((asset) => asset === 62);
+    const { simulate, asked: requested } = createContract((asset) => asset === 62);
     const all = Array.from({ length: 100 }, (_, at) => at);
     expect(await selectMintable(all, simulate)).toEqual({
       mintable: all.filter((asset) => asset !== 62),
       refused: [{ asset: 62, answer: { kind: 'reverted', message: 'bad 62' } }],
       later: [],
     });
-    expect(asked()).toBeLessThanOrEqual(16);
+    expect(requested()).toBeLessThanOrEqual(16);
   });
 
   it('passes together; every bad asset is refused and no good one is, whatever is bad or duplicated', async () => {

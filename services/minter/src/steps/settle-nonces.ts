@@ -7,22 +7,20 @@ import { type StateChange, toNextState } from '../lane/lane-context.ts';
 import type { MintLedger } from '../lane/mint-ledger.ts';
 import type { ChainHead, ChainNode, EventLog, MintReceipt } from '../ports.ts';
 
-/** The state of a nonce in the chain, as a node reports it now. */
+/** As a node reports it. */
 export type NonceOutcome =
   | { readonly kind: 'absent' }
-  /** A final transaction of another sender with the key spent it: ours will never be in a block. */
+  /** A final transaction of another program spent it. */
   | { readonly kind: 'foreign'; readonly hash: string }
   | {
       readonly kind: 'mined';
       readonly transaction: MintTransactionRecord;
       readonly receipt: MintReceipt;
-      /** Its block is final, so this never changes. */
       readonly isFinal: boolean;
     };
 
 /**
- * Finds the variant of a nonce that is in the chain. It counts as final only if one node returns the receipt, its block
- * and the last final block in one answer: otherwise it may be on an abandoned branch.
+ * Finds the variant in the chain. Final only if one answer has the receipt, its block and the last final block.
  * @throws NodeFault
  */
 export async function findOutcome(
@@ -36,18 +34,18 @@ export async function findOutcome(
     if (receipt === null) continue;
     const { blockNumber } = receipt;
     const isFinal = blockNumber <= head.finalized;
-    const standing = isFinal ? await findFinal(node, { hash, blockNumber }, head) : await findCurrent(node, receipt);
-    if (standing !== null) return { kind: 'mined', transaction, receipt: standing, isFinal };
+    const current = isFinal ? await findFinal(node, { hash, blockNumber }, head) : await findCurrent(node, receipt);
+    if (current !== null) return { kind: 'mined', transaction, receipt: current, isFinal };
   }
   return { kind: 'absent' };
 }
 
-/** A node may still return a receipt of a block that a reorganisation replaced. */
+/** A receipt may be of a replaced block. */
 async function findCurrent(node: ChainNode, receipt: MintReceipt): Promise<MintReceipt | null> {
   return (await node.blockHashOf(receipt.blockNumber)) === receipt.blockHash ? receipt : null;
 }
 
-/** Guarantee: the node that returns the receipt also has our final block, so it is on the branch that stays. */
+/** Guarantee: the answer has the final block, so it is of the final branch. */
 async function findFinal(
   node: ChainNode,
   { hash, blockNumber }: { hash: string; blockNumber: number },
@@ -61,11 +59,7 @@ async function findFinal(
 
 const toHorizonMessage = (number: number) => `the node has another block ${number} than the one that was final`;
 
-/**
- * Finds out who spent a nonce when none of our transactions is found. A missing receipt proves nothing; only a final
- * transaction in the place of ours does.
- * @throws NodeFault
- */
+/** A missing receipt proves nothing; only a final transaction with the nonce does. @throws NodeFault */
 export async function findForeignSpender(
   { node, head, lane }: Pick<LaneTurn, 'node' | 'head' | 'lane'>,
   nonce: number,
@@ -73,60 +67,53 @@ export async function findForeignSpender(
 ): Promise<NonceOutcome> {
   const horizon = { number: head.finalized, hash: head.finalizedHash };
   const hash = await node.spenderOf({ address: toHexText(lane.signer), nonce, horizon });
-  const isOurs = variants.some((variant) => toHexText(variant.hash) === hash);
-  return hash === null || isOurs ? { kind: 'absent' } : { kind: 'foreign', hash };
+  const isOwn = variants.some((variant) => toHexText(variant.hash) === hash);
+  return hash === null || isOwn ? { kind: 'absent' } : { kind: 'foreign', hash };
 }
 
-/**
- * The node lags or was restored from an older copy: then a missing block or receipt proves nothing. Or it is on another
- * branch.
- * @throws NodeFault
- */
+/** A node that lags, was restored or is on another branch proves nothing. @throws NodeFault */
 export function checkHorizon(head: ChainHead, { number, hash }: BlockName): void {
   if (head.number < number) throw new NodeFault('behind', `the node ends before block ${number}, which was final`);
   if (head.knownHash !== hash) throw new NodeFault('inconsistent', toHorizonMessage(number));
 }
 
-/** An asset fails after this many nonces that were spent without minting it. */
+/** Nonces spent without minting the asset. */
 export const TRIES_MAX = 5;
 
 export interface Settling {
   readonly ledger: MintLedger;
-  /** Name of the chain. */
   readonly chain: string;
-  /** The id of the activity that reports the minted token. */
-  readonly activityIdOf: (place: ActivityLocation) => Buffer;
+  readonly activityIdOf: (location: ActivityLocation) => Buffer;
   /** Epoch milliseconds. */
   readonly changedAt: number;
-  /** Why a nonce is in no block yet. */
+  /** Why it is in no block. */
   readonly reason?: string | null;
 }
 
-/** The changed states of the assets of a nonce. */
-export function settleNonce(settling: Settling, nonce: number, fate: NonceOutcome): readonly MintStateRecord[] {
+export function settleNonce(settling: Settling, nonce: number, outcome: NonceOutcome): readonly MintStateRecord[] {
   const { ledger, changedAt } = settling;
-  const changeOf = createChangeOf(settling, nonce, fate);
+  const changeOf = createChangeOf(settling, nonce, outcome);
   return ledger.assetsOf(nonce).flatMap((state) => toNextState(state, changeOf(state), changedAt) ?? []);
 }
 
 function createChangeOf(
   settling: Settling,
   nonce: number,
-  fate: NonceOutcome,
+  outcome: NonceOutcome,
 ): (state: MintStateRecord) => StateChange {
-  if (fate.kind === 'absent') {
+  if (outcome.kind === 'absent') {
     const newest = settling.ledger.variantsOf(nonce).at(-1)!;
     const { reason = null } = settling;
     return () => ({ stage: reason === null ? 'logged' : 'waiting', transactionHash: newest.hash, reason });
   }
-  if (fate.kind === 'foreign') {
-    const reason = `Its nonce ${nonce} was spent by ${fate.hash}, which is not known here`;
+  if (outcome.kind === 'foreign') {
+    const reason = `Its nonce ${nonce} was spent by ${outcome.hash}, which is not known here`;
     return (state) => freeOrFail(settling.ledger, state, reason);
   }
-  const { transaction, receipt, isFinal } = fate;
+  const { transaction, receipt, isFinal } = outcome;
   const { hash: transactionHash, kind } = transaction;
   const hasMinted = kind === 'mint' && receipt.isSuccess;
-  // In a block but not final: what reverted here may succeed on another branch.
+  // What reverted here may succeed on another branch.
   if (!isFinal) {
     const reason = kind === 'noop' ? 'The node refused its transaction, which was replaced.' : null;
     return () => ({ stage: hasMinted ? 'mined' : 'reverted', transactionHash, reason });
@@ -137,11 +124,10 @@ function createChangeOf(
   return (state) => toSuccess(settling, transaction, tokenOf(state));
 }
 
-/** The nonce is finally spent and minted nothing: the asset is tried again, up to the limit. */
 function freeOrFail(ledger: MintLedger, state: MintStateRecord, why: string): StateChange {
   const carried = { nonce: null, transactionHash: null };
   if (ledger.triesOf(state) < TRIES_MAX) return { ...carried, stage: 'waiting', reason: `${why}; it is tried again.` };
-  const error = `None of ${TRIES_MAX} transactions minted it, though the contract had agreed to each when asked before. ${why}.`;
+  const error = `None of ${TRIES_MAX} transactions minted it, although the simulation of each succeeded. ${why}.`;
   return { ...carried, status: 'failed', stage: 'settled', reason: null, error };
 }
 
@@ -158,44 +144,40 @@ function toSuccess(
   token: MintedToken | null,
 ): StateChange {
   const done = { status: 'succeeded', stage: 'settled', reason: null, transactionHash: hash } as const;
-  // The token exists, but the contract does not say which one it is. A failure would free the reference id, and a
-  // second request would mint a second token.
+  // The contract does not report which token. A failure would free the reference id and allow a second token.
   if (token === null) return done;
   const { tokenId, logIndex, item } = token;
   return { ...done, tokenId, activityId: activityIdOf({ chain, transactionHash: toHexText(hash), logIndex, item }) };
 }
 
-/** A token that an event reports as minted. */
 export interface MintedToken {
   /** Lower case. */
   readonly owner: string;
   /** Decimal digits. */
   readonly tokenId: string;
-  /** Decimal digits. */
   readonly amount: string;
   readonly logIndex: number;
-  /** Position within the event, from 0. */
+  /** Position within the event. */
   readonly item: number;
 }
 
-/** `keccak256` of Transfer(address,address,uint256), TransferSingle and TransferBatch of ERC-1155. */
 export const TRANSFER = '0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef';
 export const TRANSFER_SINGLE = '0xc3d58168c5ae7397731d063d5bbf3d657854427343f4c083240f7aacaa2d0f62';
 export const TRANSFER_BATCH = '0x4a39dc06d4c0dbc64b70af90fd698a233a518aa5d07e595d983b8c0526c8f7fb';
-/** ERC-2309 `ConsecutiveTransfer(uint256,uint256,address,address)`: all tokens from one id to another. */
+/** ERC-2309: all tokens from one id to another. */
 export const CONSECUTIVE_TRANSFER = '0xdeaa91b6123d068f5821d0fb0678463d1a8a6079fe8af5de3ce5e896dcf9133d';
-/** One such event can claim any number of tokens for the same gas; our transactions never mint this many. */
+/** One event can claim any number of tokens; our transactions never mint as many. */
 const CONSECUTIVE_MAX = 1_000;
 const ZERO_TOPIC = `0x${'0'.repeat(64)}`;
 const ONE = [{ type: 'uint256' }, { type: 'uint256' }] as const;
 const MANY = [{ type: 'uint256[]' }, { type: 'uint256[]' }] as const;
 
-/** Tokens that a transaction minted in a contract, in the order of its events. @param contract lower case */
+/** In the order of events. @param contract lower case */
 export function mintedTokensOf({ logs }: Pick<MintReceipt, 'logs'>, contract: string): MintedToken[] {
   return logs.filter(({ address }) => address === contract).flatMap(readEvent);
 }
 
-/** An event that cannot be decoded is ignored: a contract may emit anything. */
+/** A contract may emit anything. */
 function readEvent(log: EventLog): MintedToken[] {
   try {
     return tokensOf(log);
@@ -240,11 +222,7 @@ function readConsecutive({ topics, data, logIndex }: EventLog): MintedToken[] {
 
 const toOwner = (topic: string) => `0x${topic.slice(26)}`;
 
-/**
- * Finds the token of each asset of a transaction: the first unmatched token with the same owner, token id and amount.
- * Equal assets are matched by position, since a contract may emit its events in any order. An asset without a matching
- * token gets null.
- */
+/** The first unmatched token with the same owner, id and amount; equal assets by position. null: none. */
 export function matchTokens(
   assets: readonly CarriedAsset[],
   tokens: readonly MintedToken[],

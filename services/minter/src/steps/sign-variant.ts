@@ -3,10 +3,9 @@ import { changeAll, type LaneTurn } from '../lane/lane-context.ts';
 import type { ChainRules, Fees, LaneChange, UnsignedTransaction } from '../ports.ts';
 import type { MintPlan } from './plan-mint.ts';
 
-/** Gas of a transaction that does nothing. */
 const NOOP_GAS = 21_000;
 
-/** The first variant of a new nonce, with the states of its assets and the largest nonce. */
+/** With the states of its assets and the highest nonce. */
 export async function signMint(turn: LaneTurn, plan: MintPlan, nonce: number): Promise<LaneChange> {
   const { assets, contractAddress, data, gas, maxFeePerGas, maxPriorityFeePerGas } = plan;
   const { chainId } = turn.rules;
@@ -21,12 +20,12 @@ export async function signMint(turn: LaneTurn, plan: MintPlan, nonce: number): P
   };
 }
 
-/** The same call with higher fees; null when they would exceed the maximum. */
+/** null above the maximum. */
 export async function signRaise(turn: LaneTurn, nonce: number): Promise<LaneChange | null> {
   const newest = turn.ledger.variantsOf(nonce).at(-1)!;
   const fees = raiseFees(toFees(newest), await fetchFees(turn), turn.rules);
   if (fees === null) return null;
-  // Taken from the logged bytes, so that all variants of a nonce have the same call.
+  // From the logged bytes: all variants have the same call.
   const call = { ...turn.signer.read(newest.signedBytes), ...fees };
   const { kind, contractAddress, assets } = newest;
   return toNextVariant(
@@ -35,11 +34,11 @@ export async function signRaise(turn: LaneTurn, nonce: number): Promise<LaneChan
   );
 }
 
-/** A transaction that does nothing, for a nonce whose bytes every node refuses: all later nonces wait for it. */
+/** Replaces bytes that every node refuses, because later nonces wait. */
 export async function signNoop(turn: LaneTurn, nonce: number): Promise<LaneChange> {
   const newest = turn.ledger.variantsOf(nonce).at(-1)!;
-  const asked = await fetchFees(turn);
-  const fees = raiseFees(toFees(newest), asked, turn.rules) ?? chooseFees(asked, turn.rules) ?? toFees(newest);
+  const requested = await fetchFees(turn);
+  const fees = raiseFees(toFees(newest), requested, turn.rules) ?? chooseFees(requested, turn.rules) ?? toFees(newest);
   const { chainId } = turn.rules;
   const call = { chainId, nonce, to: toHexText(turn.lane.signer), data: '0x', gas: NOOP_GAS, ...fees };
   const carried = { variant: newest.variant + 1, kind: 'noop', contractAddress: null, assets: [] } as const;
@@ -94,22 +93,22 @@ async function signRecord(turn: LaneTurn, call: UnsignedTransaction, carried: Ca
   };
 }
 
-/** Kept when all other records of the signer are deleted, so that no nonce is ever used twice. */
+/** Kept forever, so that no nonce is used twice. */
 function toHighWater(transaction: MintTransactionRecord): MintTransactionRecord {
   const nothing = { contractAddress: null, assets: [], hash: Buffer.alloc(32), signedBytes: Buffer.alloc(0) };
   const noFees = { gasLimit: 0, maxFeePerGas: '0', maxPriorityFeePerGas: '0' };
   return { ...transaction, ...nothing, ...noFees, variant: 0, kind: 'high_water' };
 }
 
-/** Nodes replace a transaction only when both fees rise by at least a tenth; an eighth is more than that. */
+/** Nodes require a tenth more in both fields. */
 const RAISE = 8n;
-/** Room for full blocks, which raise the base fee by an eighth each. */
+/** For full blocks, which raise the base fee by an eighth each. */
 const BASE_FEE_MARGIN = 2n;
 
 const least = (one: bigint, other: bigint) => (one < other ? one : other);
 const most = (one: bigint, other: bigint) => (one > other ? one : other);
 
-/** Fees of a new transaction; null while the chain asks for more than the maximum. */
+/** null above the maximum. */
 export function chooseFees(
   { baseFee, priorityFee }: { readonly baseFee: bigint; readonly priorityFee: bigint },
   { feeMax, priorityFeeMax }: Pick<ChainRules, 'feeMax' | 'priorityFeeMax'>,
@@ -121,10 +120,7 @@ export function chooseFees(
 
 const raised = (fee: bigint) => fee + (fee + RAISE - 1n) / RAISE;
 
-/**
- * Fees of the next variant of a nonce: at least an eighth more in both fields, rounded up, and at least what the chain
- * asks for now; null when a maximum leaves no room for that.
- */
+/** At least an eighth more in both fields and at least the current fees; null above a maximum. */
 export function raiseFees(
   before: Fees,
   now: { readonly baseFee: bigint; readonly priorityFee: bigint },

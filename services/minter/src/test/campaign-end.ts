@@ -20,8 +20,8 @@ export interface EndReport {
 
 const hex = (bytes: Buffer) => `0x${bytes.toString('hex')}`;
 
-function assertThat(isTrue: boolean, words: () => string): void {
-  if (!isTrue) throw new Error(words());
+function assertThat(isTrue: boolean, text: () => string): void {
+  if (!isTrue) throw new Error(text());
 }
 
 /** Checks that each reference id has one token or one clear failure, and that the chain agrees with the states. */
@@ -63,14 +63,14 @@ function expectSettledOnce({ states }: MemoryMintLog): void {
 }
 
 function expectSameTokens(succeeded: readonly MintStateRecord[], chain: MemoryChain): void {
-  const said = succeeded.map(({ contractAddress, tokenId, ownerAddress, amount }) =>
+  const reported = succeeded.map(({ contractAddress, tokenId, ownerAddress, amount }) =>
     [hex(contractAddress), tokenId, hex(ownerAddress), amount ?? '1'].join(' '),
   );
   const made = chain.head.state.tokens.map((token) =>
     [token.contract, token.tokenId, token.owner, token.amount].join(' '),
   );
-  const [one, other] = [said.sort().join('\n'), made.sort().join('\n')];
-  assertThat(one === other, () => `states say ${said.length} tokens, the chain has ${made.length}`);
+  const [one, other] = [reported.sort().join('\n'), made.sort().join('\n')];
+  assertThat(one === other, () => `states say ${reported.length} tokens, the chain has ${made.length}`);
 }
 
 /** The activity id must be that of the log that minted this token. */
@@ -78,11 +78,11 @@ function expectRightActivity(state: MintStateRecord, chain: MemoryChain): void {
   const transactionHash = hex(state.transactionHash!);
   const receipt = chain.receiptOf(transactionHash);
   assertThat(receipt?.isSuccess === true, () => `the chain has no ${transactionHash} of ${state.referenceId}`);
-  const places = mintedTokensOf(receipt!, hex(state.contractAddress)).filter(({ logIndex, item, tokenId, owner }) => {
+  const tokens = mintedTokensOf(receipt!, hex(state.contractAddress)).filter(({ logIndex, item, tokenId, owner }) => {
     const id = activityIdOf({ chain: state.chain, transactionHash, logIndex, item });
     return id.equals(state.activityId!) && tokenId === state.tokenId && owner === hex(state.ownerAddress);
   });
-  assertThat(places.length === 1, () => `the activity of ${state.referenceId} is none of the chain`);
+  assertThat(tokens.length === 1, () => `the activity of ${state.referenceId} is none of the chain`);
 }
 
 function expectSameCalls({ transactions }: MemoryMintLog): { nonces: number; variants: number } {

@@ -38,8 +38,8 @@ export class CampaignTraffic {
 
   describeOpen(): string {
     const open = this.lastStates().filter(({ status }) => status === 'pending');
-    const words = open.map(({ referenceId, stage, nonce, reason }) => `${referenceId} ${stage} ${nonce} ${reason}`);
-    return `${this.requests.length} requests, ${open.length} open: ${words.slice(0, 5).join('; ')}`;
+    const text = open.map(({ referenceId, stage, nonce, reason }) => `${referenceId} ${stage} ${nonce} ${reason}`);
+    return `${this.requests.length} requests, ${open.length} open: ${text.slice(0, 5).join('; ')}`;
   }
 
   request(): void {

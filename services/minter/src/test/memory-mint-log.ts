@@ -20,11 +20,11 @@ export class MemoryMintLog implements Omit<MintLog, 'others'> {
     const key = laneKeyOf(lane);
     const epoch = (this.#epochs.get(key) ?? 0) + 1;
     this.#epochs.set(key, epoch);
-    const isOurs = (record: SignerLane) => laneKeyOf(record) === key;
+    const isOfLane = (record: SignerLane) => laneKeyOf(record) === key;
     return {
       readTransactions: async () =>
-        this.transactions.filter((record, at) => isOurs(record) && !this.#isForgotten(record, at)),
-      readStates: () => stream(this.states.filter(isOurs)),
+        this.transactions.filter((record, at) => isOfLane(record) && !this.#isForgotten(record, at)),
+      readStates: () => stream(this.states.filter(isOfLane)),
       append: async (change) => {
         if (this.#epochs.get(key) !== epoch) throw new Error('another writer has taken the signer over');
         this.#write(change);

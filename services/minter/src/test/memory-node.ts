@@ -10,10 +10,10 @@ const fromJson = (text: string) =>
 /** Signs by adding the sender, which a memory node trusts. */
 export function createMemorySigner(
   address: string,
-  standing: LaneSigner['status'] = () => ({ kind: 'live' }),
+  current: LaneSigner['status'] = () => ({ kind: 'live' }),
 ): LaneSigner {
   return {
-    status: standing,
+    status: current,
     sign: async (transaction) => {
       const bytes = Buffer.from(toJson({ ...transaction, from: address }));
       return { bytes, hash: createHash('sha256').update(bytes).digest() };
@@ -146,8 +146,8 @@ export class MemoryNode implements ChainNode {
     const hash = `0x${createHash('sha256').update(bytes).digest('hex')}`;
     const transaction: MemoryTransaction = { ...fromJson(bytes.toString()), hash };
     const key = `${transaction.from}:${transaction.nonce}`;
-    const standing = this.#pool.get(key);
-    if (this.chain.receiptOf(hash) !== null || standing?.hash === hash) return { kind: 'known' };
+    const current = this.#pool.get(key);
+    if (this.chain.receiptOf(hash) !== null || current?.hash === hash) return { kind: 'known' };
     if (transaction.nonce < this.chain.nonceOf(transaction.from)) return { kind: 'spent' };
     if (this.refusesNext && transaction.data !== '0x') {
       this.refusesNext = false;
@@ -155,7 +155,7 @@ export class MemoryNode implements ChainNode {
     }
     if (this.#refused.has(toCall(transaction)) || transaction.gas > BLOCK_GAS) return { kind: 'refused' };
     if (BigInt(transaction.gas) * transaction.maxFeePerGas > this.balance) return { kind: 'funds' };
-    if (standing !== undefined && !paysMore(transaction, standing)) return { kind: 'underpriced' };
+    if (current !== undefined && !paysMore(transaction, current)) return { kind: 'underpriced' };
     this.#pool.set(key, transaction);
     return { kind: 'taken' };
   }

@@ -28,11 +28,7 @@ export function toRequest(
     owner = ownerOf(0),
     attempt = 0,
     ...given
-  }: Partial<MintRequestRecord> & {
-    contract?: string;
-    owner?: string;
-    attempt?: number;
-  } = {},
+  }: Partial<MintRequestRecord> & { contract?: string; owner?: string; attempt?: number } = {},
 ): MintRequestRecord {
   return {
     chain: CHAIN,

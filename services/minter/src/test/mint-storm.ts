@@ -46,9 +46,9 @@ export async function runStorm(minting: Minting, seed: number): Promise<StormRep
     }
     await minters.calm();
     const states = await minting.settled(before + requests);
-    const [said, made] = [toTokens(states), await minting.tokens()];
-    if (said.join('\n') !== made.join('\n'))
-      throw new Error(`states say ${said.length} tokens, the chain has ${made.length}`);
+    const [reported, made] = [toTokens(states), await minting.tokens()];
+    if (reported.join('\n') !== made.join('\n'))
+      throw new Error(`states say ${reported.length} tokens, the chain has ${made.length}`);
     const own = states.filter(({ referenceId }) => referenceId.startsWith(`seed ${seed} `));
     const succeeded = own.filter(({ status }) => status === 'succeeded').length;
     return { requests, succeeded, failed: own.length - succeeded, struck };

@@ -106,10 +106,10 @@ async function toMinting({ kafka, stores, redis, chain, contracts, keys, process
         const isDone = all.length === count && all.every(({ status }) => status !== 'pending');
         if (isDone) return all;
         const open = all.filter(({ status }) => status === 'pending');
-        const words = open.map(({ referenceId, stage, nonce, reason }) =>
+        const message = open.map(({ referenceId, stage, nonce, reason }) =>
           [referenceId, stage, nonce, reason].join(' '),
         );
-        throw new Error(`${all.length} attempts, ${open.length} open: ${words.slice(0, 5).join('; ')}`);
+        throw new Error(`${all.length} attempts, ${open.length} open: ${message.slice(0, 5).join('; ')}`);
       }),
     tokens: () => tokensOf(chain, contracts),
     close: async () => {

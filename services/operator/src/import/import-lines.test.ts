@@ -151,7 +151,7 @@ describe('an import', () => {
     expect(imported).toMatchObject({ published: 2, refused: 3, superseded: 0 });
     expect(world.refused[0]).toContain('2: ');
     expect(world.refused[0]).toContain('chain: is no name of a chain');
-    expect(world.refused[0]).toContain('indexed_at: is not an RFC 3339 timestamp');
+    expect(world.refused[0]).toContain('indexed_at is not an RFC 3339 timestamp');
     expect(world.refused[1]).toMatch(/^3: /);
     expect(world.refused[2]).toBe('5: type would be changed, and never may be');
   });

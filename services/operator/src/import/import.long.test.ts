@@ -92,7 +92,7 @@ describe('an import of activities', () => {
     expect(code).toBe(EXIT.failed);
     expect(json).toEqual({ lines: 7, published: 4, standing: 0, superseded: 1, refused: 2 });
     expect(err).toContain('line 4: is no JSON');
-    expect(err).toMatch(/line 5: .*indexed_at: is not an RFC 3339 timestamp/);
+    expect(err).toMatch(/line 5: .*indexed_at is not an RFC 3339 timestamp/);
     const found = (await activities()).filter(({ read }) => read.chain === 'demo-chain');
     expect(found.map(({ read }) => [read.id[15], JSON.parse(read.details).amount])).toEqual([
       [3, '1'],

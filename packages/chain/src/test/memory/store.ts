@@ -51,8 +51,8 @@ export function createMemoryChain(): MemoryChain {
         if (fault !== undefined) throw fault;
       },
       async storedOffsets(rows) {
-        const standing = new Set(activitiesIn('activities').map(nameOf));
-        return new Set(rows.filter((row) => standing.has(nameOf(row))).map(({ offset }) => offset));
+        const stored = new Set(activitiesIn('activities').map(nameOf));
+        return new Set(rows.filter((row) => stored.has(nameOf(row))).map(({ offset }) => offset));
       },
       rowsBetween: async (partition, after, end) =>
         activitiesIn('activities').filter((row) => isBetween(row, { partition, after, end })),
@@ -60,7 +60,7 @@ export function createMemoryChain(): MemoryChain {
         const before = activitiesIn('activity_ids').filter((row) => row.chain === chain && row.updatedAt < us);
         return new Map(findLatest(before, ids).map(({ id, updatedAt }) => [id, updatedAt]));
       },
-      constantsOf: async (ids) => findStanding(activitiesIn('activity_ids'), new Set(ids)),
+      constantsOf: async (ids) => findConstants(activitiesIn('activity_ids'), new Set(ids)),
     },
     reader: {
       ...common,
@@ -74,7 +74,7 @@ export function createMemoryChain(): MemoryChain {
   };
 }
 
-function findStanding(versions: readonly ActivityRow[], wanted: ReadonlySet<string>): Map<string, ActivityConstants> {
+function findConstants(versions: readonly ActivityRow[], wanted: ReadonlySet<string>): Map<string, ActivityConstants> {
   const found = versions.filter(({ id }) => wanted.has(id));
   // Descending, because a Map keeps the last of several entries with one key.
   found.sort((a, b) => b.updatedAt - a.updatedAt || (a.chain < b.chain ? 1 : -1));
@@ -137,10 +137,10 @@ export async function putActivities(
 
 /** Creates watermarks in memory, for tests. */
 export function openMemoryWatermarks(): Watermarks {
-  const standing = new Map<number, number>();
+  const stored = new Map<number, number>();
   return {
-    publish: async (partition, us) => void standing.set(partition, Math.max(us, standing.get(partition) ?? 0)),
-    read: async (partition) => standing.get(partition) ?? null,
+    publish: async (partition, us) => void stored.set(partition, Math.max(us, stored.get(partition) ?? 0)),
+    read: async (partition) => stored.get(partition) ?? null,
     ready: async () => true,
     close: async () => {},
   };

@@ -69,12 +69,12 @@ function createClaims(held: Held, now: WallClock): MintClaims {
   return {
     claim: async (scope, wanted, { isDry = false } = {}) => {
       assertComplete();
-      const judged = wanted.map((each) => check(held.claims.get(keyOf(scope, each.referenceId)) ?? null, each, now()));
-      const taken = judged.flatMap(({ verdict }, at) => (verdict === 'taken' ? [wanted[at]!.referenceId] : []));
+      const checked = wanted.map((each) => check(held.claims.get(keyOf(scope, each.referenceId)) ?? null, each, now()));
+      const taken = checked.flatMap(({ verdict }, at) => (verdict === 'taken' ? [wanted[at]!.referenceId] : []));
       if (taken.length > 0) return { kind: 'taken', referenceIds: taken };
-      const unknown = judged.flatMap(({ unknown: claim }) => claim ?? []);
+      const unknown = checked.flatMap(({ unknown: claim }) => claim ?? []);
       if (unknown.length > 0) return { kind: 'unknown', claims: unknown };
-      const claims = judged.map(({ placed }) => placed);
+      const claims = checked.map(({ placed: granted }) => granted);
       if (isDry) return { kind: 'claimed', claims };
       const { projectId, environmentId } = scope;
       const owner = { projectId, environmentId };
@@ -87,8 +87,8 @@ function createClaims(held: Held, now: WallClock): MintClaims {
       )
         return { kind: 'full', cleanedAt: now() };
       for (const [at, { referenceId, ...claim }] of claims.entries()) {
-        const standing = { status: 'pending', revision: 0, digest: wanted[at]!.digest, claimedAt: now() } as const;
-        held.claims.set(keyOf(scope, referenceId), { ...claim, ...standing });
+        const current = { status: 'pending', revision: 0, digest: wanted[at]!.digest, claimedAt: now() } as const;
+        held.claims.set(keyOf(scope, referenceId), { ...claim, ...current });
         held.pending.set(keyOf(scope, referenceId), owner);
       }
       return { kind: 'claimed', claims };
@@ -96,21 +96,21 @@ function createClaims(held: Held, now: WallClock): MintClaims {
     confirm: async (scope, states) =>
       states.flatMap((state) => {
         const key = keyOf(scope, state.referenceId);
-        const standing = held.claims.get(key);
-        if (standing !== undefined && standing.attemptId !== state.attemptId) return [state.referenceId];
-        if (standing === undefined || standing.claimedAt !== null) put(held, key, state);
+        const current = held.claims.get(key);
+        if (current !== undefined && current.attemptId !== state.attemptId) return [state.referenceId];
+        if (current === undefined || current.claimedAt !== null) put(held, key, state);
         return [];
       }),
     lapse: async (scope, { referenceId, attemptId, claimedAt }) => {
       const key = keyOf(scope, referenceId);
-      const standing = held.claims.get(key);
-      if (standing?.attemptId === attemptId && standing.claimedAt === claimedAt) end(held, key, standing);
+      const current = held.claims.get(key);
+      if (current?.attemptId === attemptId && current.claimedAt === claimedAt) end(held, key, current);
     },
     clean: async (projectId, claimedUntil) => {
       for (const [key, owner] of [...held.pending]) {
-        const standing = held.claims.get(key);
-        const claimedAt = standing?.claimedAt ?? Number.POSITIVE_INFINITY;
-        if (owner.projectId === projectId && claimedAt <= (claimedUntil ?? 0)) end(held, key, standing!);
+        const current = held.claims.get(key);
+        const claimedAt = current?.claimedAt ?? Number.POSITIVE_INFINITY;
+        if (owner.projectId === projectId && claimedAt <= (claimedUntil ?? 0)) end(held, key, current!);
       }
     },
     read: async (scope, referenceId) => {
@@ -123,8 +123,8 @@ function createClaims(held: Held, now: WallClock): MintClaims {
 }
 
 /** Ends an unconfirmed claim. */
-function end(held: Held, key: string, standing: StoredClaim): void {
-  held.claims.set(key, { ...standing, status: 'failed', claimedAt: null });
+function end(held: Held, key: string, current: StoredClaim): void {
+  held.claims.set(key, { ...current, status: 'failed', claimedAt: null });
   held.pending.delete(key);
 }
 
@@ -140,16 +140,16 @@ function isFull(held: Held, owner: MintOwner, wanted: readonly string[]): boolea
   return isOver(ofEnvironment, PENDING_LIMITS.environment) || isOver(own, PENDING_LIMITS.project);
 }
 
-function check(standing: StoredClaim | null, wanted: WantedClaim, nowMs: number) {
+function check(current: StoredClaim | null, wanted: WantedClaim, nowMs: number) {
   const { referenceId, attemptId, signer, digest } = wanted;
-  const verdict = checkClaim(standing, digest);
-  const requestedAt = Math.max(nowMs, standing === null ? 0 : standing.requestedAt + 1);
+  const verdict = checkClaim(current, digest);
+  const requestedAt = Math.max(nowMs, current === null ? 0 : current.requestedAt + 1);
   const own: GrantedClaim = { referenceId, attemptId, signer, requestedAt };
-  const placed = verdict === 'taken over' ? { referenceId, ...pick(standing!) } : own;
-  const claimedAt = standing?.claimedAt ?? 0;
+  const granted = verdict === 'taken over' ? { referenceId, ...pick(current!) } : own;
+  const claimedAt = current?.claimedAt ?? 0;
   const unknown: UnknownClaim | null =
-    verdict === 'unknown' ? { referenceId, ...pick(standing!), claimedAt, ageMs: nowMs - claimedAt } : null;
-  return { verdict, placed, unknown };
+    verdict === 'unknown' ? { referenceId, ...pick(current!), claimedAt, ageMs: nowMs - claimedAt } : null;
+  return { verdict, placed: granted, unknown };
 }
 
 const pick = ({ attemptId, signer, requestedAt }: StoredClaim) => ({ attemptId, signer, requestedAt });
@@ -166,17 +166,17 @@ function createView(held: Held): MintView {
   const bringIn = (states: readonly MintState[]) => {
     for (const state of states) {
       const key = keyOf(state, state.referenceId);
-      const standing = held.claims.get(key) ?? null;
-      const open = standing === null ? null : { ...standing, isConfirmed: standing.claimedAt === null };
+      const current = held.claims.get(key) ?? null;
+      const open = current === null ? null : { ...current, isConfirmed: current.claimedAt === null };
       if (isTruer(state, open)) put(held, key, state);
     }
   };
   return {
     progress: async () => ({ run: String(held.run), completeIn: held.completeIn, offsets: new Map(held.offsets) }),
-    apply: async ({ states, to: place, from }) => {
-      const field = `${place.topic}/${place.partition}`;
+    apply: async ({ states, to, from }) => {
+      const field = `${to.topic}/${to.partition}`;
       if ((held.offsets.get(field) ?? null) !== from) return false;
-      held.offsets.set(field, place.offset);
+      held.offsets.set(field, to.offset);
       bringIn(states);
       return true;
     },
@@ -199,10 +199,10 @@ export function createMemoryQuotas(wallClockMs: WallClock = Date.now): Quotas {
       const key = `${policy.kind} ${projectId}`;
       const unitMs = 1000 / policy.perSecond;
       const at = wallClockMs();
-      const standing = Math.max(fullAt.get(key) ?? 0, at);
-      const wanted = Math.max(at, standing + units * unitMs);
+      const current = Math.max(fullAt.get(key) ?? 0, at);
+      const wanted = Math.max(at, current + units * unitMs);
       const lackMs = wanted - at - policy.burst * unitMs;
-      if (units > 0 && lackMs > 0) return toQuotaStatus(policy, standing - at, lackMs);
+      if (units > 0 && lackMs > 0) return toQuotaStatus(policy, current - at, lackMs);
       fullAt.set(key, wanted);
       return toQuotaStatus(policy, wanted - at, 0);
     },

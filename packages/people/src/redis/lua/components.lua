@@ -5,10 +5,10 @@
 --       what an id may gather, suspects max, facts, then the environments of the facts
 -- Reply one entry per fact, after its offset and length: 'P' and the person's root when parked, '' when done before,
 --       otherwise its recorded decisions. Fewer entries than facts when the next fact needs its other keys, which are
---       usually left out, or when the call has reached its limit of look-ups
+--       usually left out, or when the call has read as many fields as one call may
 -- Facts and entries are described in wire.ts, the keys in layout.ts. This part has the components; unlink.lua splits
 -- them, and facts.lua decides.
--- A call caches what it reads and writes changes once, at its end: calls of Redis are most of the cost of a link.
+-- A call caches what it reads and writes changes once, at its end, because Redis commands cost the most.
 local namespace, source = ARGV[1], ARGV[2]
 local generation = tonumber(string.match(source, '^%d+'))
 local after, through = tonumber(ARGV[3]), tonumber(ARGV[4])
@@ -24,9 +24,9 @@ local APPENDED_MEMBERS_MIN = 16
 local OTHERS_LEFT_OUT = 255
 -- Later than any time: no hold.
 local NEVER = math.huge
--- Holds of this component are not looked up yet.
+-- Holds of this component are not read yet.
 local UNKNOWN = -1
--- Most values in one function call: Lua's stack has room for about 8,000.
+-- Most values in one function call: Lua's stack takes about 8,000.
 local FIELDS_MAX = 1000
 
 local call, pack_bytes = redis.call, struct.pack
@@ -88,7 +88,7 @@ local function index_of(env, key)
   return name
 end
 
--- Fences are few, so a bitmap with one bit per bucket says where to look.
+-- Fences are few, so a bitmap with one bit per bucket shows which buckets have any.
 local function may_have_fence(env, key)
   if not env.fenced then return false end
   local bucket = bucket_of(key)
@@ -103,18 +103,18 @@ local function is_fenced(env, key, fact)
 end
 
 -- Gets fields of a hash with as few commands as possible; false for a missing field.
-local look_ups = 0
-local function look_up(name, keys, tell)
+local fields_read = 0
+local function read_fields(name, keys, act)
   for first = 1, #keys, FIELDS_MAX do
     local last = min(first + FIELDS_MAX - 1, #keys)
     local values = call('HMGET', name, unpack(keys, first, last))
-    for at = first, last do tell(keys[at], values[at - first + 1]) end
+    for at = first, last do act(keys[at], values[at - first + 1]) end
   end
-  look_ups = look_ups + #keys
+  fields_read = fields_read + #keys
 end
 
 -- A component: root, size, kinds (a bit each), number of anonymous ids, earliest cut-off of a hold on a member, members in
--- parts. `root` of a part is what the index of its members says in Redis.
+-- parts. `root` of a part is the root of its members in the index in Redis.
 local function load_component(env, root)
   local value = call('GET', env.members .. root)
   local kinds, anonymous_ids = unpack_bytes('>I2I2', value)
@@ -161,7 +161,7 @@ local function is_left_root(env, key)
   return call('EXISTS', env.members .. key) == 1
 end
 
--- When such a root is linked again, it joins those who have it as their root. A new component would replace theirs.
+-- When such a root is linked again, it joins its former component, which a new one would replace.
 local function rejoin(env, key, kind, fact)
   if not is_left_root(env, key) then return end
   local component = env.stored[key] or load_component(env, key)
@@ -232,7 +232,7 @@ end
 -- States of suspects; the last two are the links of the steps that bring them about.
 local HELD, ALLOWED, BLOCKED = 'h', 'w', 'k'
 
--- Letter of what is known about an identity: held, allowed or blocked; false when nothing is.
+-- State of an identity: held, allowed or blocked; false for any other.
 local function suspicion_of(env, key)
   if env.suspect_count == 0 then return false end
   if env.suspicions[key] == nil then
@@ -242,11 +242,11 @@ local function suspicion_of(env, key)
   return env.suspicions[key]
 end
 
-local function suspect(env, fact, key, letter)
+local function suspect(env, fact, key, state)
   if not suspicion_of(env, key) then
-    if letter == HELD and env.suspect_count >= suspects_max then return end
+    if state == HELD and env.suspect_count >= suspects_max then return end
     env.suspect_count = env.suspect_count + 1
   end
-  env.suspicions[key] = letter
-  env.new_suspects[key] = letter .. fact.received_at_bytes .. pack_bytes('>I1I6', generation, fact.offset)
+  env.suspicions[key] = state
+  env.new_suspects[key] = state .. fact.received_at_bytes .. pack_bytes('>I1I6', generation, fact.offset)
 end

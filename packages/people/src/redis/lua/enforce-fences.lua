@@ -1,12 +1,11 @@
--- Sets fences of one environment, except where a later one exists, and removes what they should have kept out: members
--- of components that were first linked, consents that were received, and suspects and sides of unlinks that came about,
--- not later than the cut-off.
+-- Sets fences of one environment, except where a later one exists, and removes what they should have refused: members
+-- of components first linked, consents received, and suspects and sides of unlinks created not later than the cut-off.
 -- ARGV  namespace, environment, then identity key and cut-off in turn
 -- Reply how many identities were taken out of the graph, and how many consents were removed
 local namespace, environment = ARGV[1], ARGV[2]
 local map = name_of(namespace, FAMILY.fences, environment)
 local consents = name_of(namespace, FAMILY.consents, environment) .. ':'
--- Bytes of a stored consent before the time at which it was received (consent-wire.ts).
+-- Bytes of a stored consent before the time at which it was received (index.ts).
 local RECEIVED_AT = 15
 local keys, cutoffs, removed = {}, {}, 0
 for at = 3, #ARGV, 2 do
@@ -16,7 +15,7 @@ for at = 3, #ARGV, 2 do
   -- The bitmap of buckets is written first, because a fence whose bucket is not in it would never be found.
   redis.call('SETBIT', map, bucket, 1)
   if cutoff > known then redis.call('HSET', fences, key, ARGV[at + 1]) end
-  -- Not the stored cut-off: a later erasure removes what is up to its own.
+  -- Not the stored cut-off: a later erasure removes data up to its own.
   keys[#keys + 1], cutoffs[key] = key, math.max(cutoffs[key] or 0, cutoff)
   local stored = redis.call('HGET', consents .. bucket, key)
   if stored and struct.unpack('>I6', stored, RECEIVED_AT + 1) <= cutoffs[key] then
@@ -24,14 +23,14 @@ for at = 3, #ARGV, 2 do
   end
 end
 local taken = take_out(namespace, environment, keys, function(key, linked_at) return linked_at <= cutoffs[key] end)
--- Also of identities without a component, which a former state may have.
+-- Also for identities without a component, which an earlier state may have.
 local suspects = name_of(namespace, FAMILY.suspects, environment)
 local unlinks = name_of(namespace, FAMILY.unlinks, environment)
 for _, key in ipairs(keys) do
   drop_suspect(suspects, key, cutoffs[key])
   local sides, kept = redis.call('HGET', unlinks, key) or '', {}
   for at = 1, #sides, SIDE_BYTES do
-    if struct.unpack('>I6', sides, at + PLACE_BYTES) > cutoffs[key] then
+    if struct.unpack('>I6', sides, at + POSITION_BYTES) > cutoffs[key] then
       kept[#kept + 1] = string.sub(sides, at, at + SIDE_BYTES - 1)
     end
   end

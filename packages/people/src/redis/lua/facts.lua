@@ -1,14 +1,14 @@
 -- The last part of the script, after components.lua, unlink.lua and logged.lua. It parses facts and decides them.
 
--- A call ends after the fact with which it has looked up holds of so many identities, about two milliseconds of work.
-local LOOK_UPS_MAX = 8000
+-- A call ends after the fact with which it has read this many fields, about two milliseconds of work.
+local FIELDS_READ_MAX = 8000
 
 local environments = {}
 local IS_UNLINK, IS_LOGGED = 255, 254
 
--- Calls `tell` with the cut-off of the hold of each key, or NEVER.
-local function read_cutoffs(env, keys, tell)
-  look_up(env.holds, keys, function(key, cutoff) tell(key, tonumber(cutoff or nil) or NEVER) end)
+-- Calls `act` with the cut-off of the hold of each key, or NEVER.
+local function read_cutoffs(env, keys, act)
+  read_fields(env.holds, keys, function(key, cutoff) act(key, tonumber(cutoff or nil) or NEVER) end)
 end
 
 -- Identities that a fact names, in order.
@@ -19,7 +19,7 @@ local function named_by(fact)
   return names
 end
 
--- Looks up the holds of all identities that the facts of a call name, at once. Most have no hold and no component.
+-- Reads the holds of all identities that the facts of a call name, in one command. Most have no hold.
 local function read_named_cutoffs(list)
   local names = {}
   for _, fact in ipairs(list) do
@@ -37,7 +37,7 @@ local function read_named_cutoffs(list)
   for env, keys in pairs(names) do read_cutoffs(env, keys, function(key, cutoff) env.cutoffs[key] = cutoff end) end
 end
 
--- Earliest cut-off of the holds on any member. Looks up the members once, not the holds, which may be many more.
+-- Earliest cut-off of the holds on any member. Reads the members, not the holds, which may be many more.
 local function held_from(env, component)
   if component.held_from ~= UNKNOWN then return component.held_from end
   local earliest = NEVER
@@ -78,12 +78,12 @@ local function recent_anonymous_ids_in(component, since)
   return count
 end
 
--- Whether the id that a step links with an anonymous id is held, or is held from now on because it gathers too many.
+-- Whether the id that a step links with an anonymous id is held, or becomes held because it gathers too many.
 local function is_held(env, fact, step, a, b)
   if step.a_kind ~= 'a' and step.b_kind ~= 'a' then return false end
   local gatherer = step.b_kind == 'a' and step.a_kind ~= 'a' and step.a or step.b
-  local letter = suspicion_of(env, gatherer)
-  if letter then return letter == HELD end
+  local state = suspicion_of(env, gatherer)
+  if state then return state == HELD end
   if a.anonymous_ids + b.anonymous_ids <= gathered_max then return false end
   local since = fact.received_at - gathering_ms
   if recent_anonymous_ids_in(a, since) + recent_anonymous_ids_in(b, since) <= gathered_max then return false end
@@ -105,7 +105,7 @@ local function refusal_of(env, fact, step, a, b)
 end
 
 -- Returns outcome, reason, root, and number and members of the moved identities. Changes nothing before all checks.
-local function judge(env, fact, step)
+local function decide_outcome(env, fact, step)
   if step.blocked then return 'r', 'b', ZERO_KEY, 0, '' end
   if is_fenced(env, step.a, fact) or is_fenced(env, step.b, fact) then return 'r', 'f', ZERO_KEY, 0, '' end
   if step.link == ALLOWED or step.link == BLOCKED then
@@ -136,7 +136,7 @@ local function judge(env, fact, step)
 end
 
 local function decide(env, fact, step)
-  local outcome, reason, root, moved, members = judge(env, fact, step)
+  local outcome, reason, root, moved, members = decide_outcome(env, fact, step)
   return step.link .. step.a_kind .. step.b_kind .. outcome .. reason .. step.a .. step.b .. root
     .. pack_bytes('>I2', moved) .. members
 end
@@ -222,11 +222,10 @@ local function read_facts()
   return list
 end
 
--- After a rebuild, facts after the linkers' commit are delivered again. A decision among them is part of the rebuilt
--- graph, so nothing is left to do; decided again, it could come out differently, since persons can be split. A fact
--- among them without a decision was parked. It goes to the end of the topic again, because later facts were decided
--- before it.
-local function standing_of(env, fact)
+-- After a rebuild, facts after the linkers' commit are delivered again. Those with a decision are part of the rebuilt
+-- graph; decided again, they could get another outcome. A fact among them without a decision was parked, and returns
+-- to the end of the topic, because later facts were decided before it.
+local function state_of(env, fact)
   if not env.last_rebuilt then return 'new' end
   local last_generation, last_offset = unpack_bytes('>I1I6', env.last_rebuilt)
   if generation > last_generation or generation == last_generation and fact.offset > last_offset then return 'new' end
@@ -243,13 +242,13 @@ end
 
 -- The entry of a fact that was not applied before.
 local function entry_of(env, fact)
-  local standing = standing_of(env, fact)
-  if standing == 'decided' then return '' end
+  local state = state_of(env, fact)
+  if state == 'decided' then return '' end
   local logged = fact.logged ~= PARKED and fact.logged or ''
   local done = apply_logged(env, fact, logged)
   -- An unlink is decided as a whole.
   if done > 0 and done >= #fact.steps then return logged end
-  if standing == 'parked' or fact.logged == PARKED or parked_by(env, fact) then return PARKED end
+  if state == 'parked' or fact.logged == PARKED or parked_by(env, fact) then return PARKED end
   return logged .. apply(env, fact, done)
 end
 
@@ -261,7 +260,7 @@ for at, fact in ipairs(list) do
   if fact.offset <= applied then
     env.recorded = env.recorded or read_recorded(env, list)
     entry = env.recorded[fact.offset] or ''
-  elseif not fact.logged and lacks_others(env, fact) or at > 1 and look_ups > LOOK_UPS_MAX then
+  elseif not fact.logged and lacks_others(env, fact) or at > 1 and fields_read > FIELDS_READ_MAX then
     through = last
     break
   elseif fact.unlink or #fact.steps > 0 then

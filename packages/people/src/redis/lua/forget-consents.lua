@@ -1,6 +1,6 @@
 -- Erasure: forgets consents, each only while it is still the one that was judged.
 -- KEYS  the bucket of each
--- ARGV  identity key and value (consent-wire.ts) in turn
+-- ARGV  identity key and value (index.ts) in turn
 -- Reply how many were forgotten
 local forgotten = 0
 for at, bucket in ipairs(KEYS) do

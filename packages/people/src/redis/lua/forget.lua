@@ -1,7 +1,7 @@
 -- Erasure: takes identities of one environment out of their components.
 -- KEYS  epoch, leases of holds
 -- ARGV  namespace, environment, erasure id, then the identity keys
--- Reply how many of them stood in a component
+-- Reply how many of them were in a component
 if redis.call('EXISTS', KEYS[1]) == 0 then return redis.error_reply(NO_EPOCH) end
 if redis.call('HEXISTS', KEYS[2], ARGV[3]) == 0 then return redis.error_reply('NOHOLD there is none') end
 local keys = {}

@@ -1,11 +1,11 @@
--- From when on links of identities wait, as the identity graph's script would decide now.
+-- The time after which links of each identity wait, as the identity graph's script would decide now.
 -- KEYS  epoch
 -- ARGV  namespace, environment, then identity keys
 -- Reply for each key a name of the person and a cut-off: the earliest of the holds on any identity of the person, ''
---       without a hold. Fewer entries than keys when the call has reached its limit of look-ups
--- A call ends after the key with which it has looked up holds of so many identities, about two milliseconds of work.
-local LOOK_UPS_MAX = 2000
--- Most values in one function call: Lua's stack has room for about 8,000.
+--       without a hold. Fewer entries than keys when the call has read as many members as one call may
+-- A call ends after the key with which it has read the holds of this many identities, about two milliseconds of work.
+local FIELDS_READ_MAX = 2000
+-- Most values in one function call: Lua's stack takes about 8,000.
 local FIELDS_MAX = 1000
 local namespace, environment = ARGV[1], ARGV[2]
 local FIRST_KEY = 3
@@ -32,16 +32,16 @@ local function earliest_of(keys)
   return earliest == math.huge and '' or string.format('%.0f', earliest)
 end
 
-local reply, known, look_ups = {}, {}, 0
+local reply, known, fields_read = {}, {}, 0
 for at = FIRST_KEY, #ARGV do
-  if look_ups > LOOK_UPS_MAX then break end
+  if fields_read > FIELDS_READ_MAX then break end
   local key = ARGV[at]
   local root = redis.call('HGET', INDEXES .. bucket_of(key), key)
   -- An erased identity whose key is still the person key of others is not a member of their person.
   local name = root or '-' .. key
   if not known[name] then
     local members = root and members_of(root) or { key }
-    known[name], look_ups = earliest_of(members), look_ups + #members
+    known[name], fields_read = earliest_of(members), fields_read + #members
   end
   reply[#reply + 1] = name
   reply[#reply + 1] = known[name]

@@ -1,7 +1,7 @@
 -- Shared functions for changes of holds. The scripts of holds follow this file.
 -- KEYS  leases, holders, holds
 -- ARGV  erasure id, …
--- A lease: cut-off, time from which it lapses (0: it stands), keys (hold-wire.ts). A holder: identity key, cut-off,
+-- A lease: cut-off, time from which it lapses (0: never), keys (index.ts). A holder: identity key, cut-off,
 -- erasure id, so the holders of a key are neighbours, and the last one has the latest cut-off.
 local LEASES, HOLDERS, HOLDS = KEYS[1], KEYS[2], KEYS[3]
 local FIRST_KEY, CUTOFF_BYTES = 13, 6
@@ -22,7 +22,7 @@ local function remove_holders(id, lease)
 end
 
 -- Writes what the identity graph reads: the latest cut-off of the holds on the key, or nothing.
-local function tell_graph(key)
+local function update_cutoff(key)
   local last = redis.call('ZREVRANGEBYLEX', HOLDERS, '[' .. key .. BEHIND_ALL, '[' .. key, 'LIMIT', 0, 1)[1]
   if not last then return redis.call('HDEL', HOLDS, key) end
   redis.call('HSET', HOLDS, key, string.format('%.0f', (struct.unpack('>I6', last, KEY_BYTES + 1))))

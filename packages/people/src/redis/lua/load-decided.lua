@@ -1,4 +1,4 @@
--- Rebuild: notes which facts were decided.
+-- Rebuild: records which facts were decided.
 -- KEYS  epoch
 -- ARGV  namespace, then a blob a row: environment, generation, offset (wire.ts)
 if redis.call('EXISTS', KEYS[1]) == 1 then return redis.error_reply('EPOCH it is in use') end

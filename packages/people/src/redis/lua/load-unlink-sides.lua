@@ -6,6 +6,6 @@ for at = 2, #ARGV do
   local environment, key, side = struct.unpack('>Bc0c16c14', ARGV[at])
   local name = name_of(ARGV[1], FAMILY.unlinks, environment)
   add_side(name, key, side)
-  raise_latest(name, (struct.unpack('>I6', side, PLACE_BYTES + 1)))
+  raise_latest(name, (struct.unpack('>I6', side, POSITION_BYTES + 1)))
 end
 return #ARGV - 1

@@ -36,7 +36,7 @@ local function take_out(env, component, is_moved, target)
   for _, key in ipairs(keys_of(rest)) do env.components[key] = rest end
 end
 
--- Puts identities under a root, wherever they are now.
+-- Moves identities to a root from whatever component they are in.
 local function put(env, members, root)
   local moved, is_moved, sources, anonymous_ids, kinds = {}, {}, {}, 0, 0
   for at = 1, #members, MEMBER_BYTES do
@@ -62,8 +62,8 @@ local function put(env, members, root)
   env.changed[target] = true
 end
 
-local function note_sides(env, fact, members, letter)
-  for at = 1, #members, MEMBER_BYTES do note_side(env, fact, sub(members, at, at + 15), letter) end
+local function note_sides(env, fact, members, side)
+  for at = 1, #members, MEMBER_BYTES do note_side(env, fact, sub(members, at, at + 15), side) end
 end
 
 local function read_members(entry, start)

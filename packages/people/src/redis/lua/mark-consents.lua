@@ -1,4 +1,4 @@
--- KEYS  standing to the log
+-- KEYS  state of the sync with the log
 -- ARGV  run, then partition and last offset in turn
 -- Reply 1, or 0 and no change when that run is over
 local run = present_run()

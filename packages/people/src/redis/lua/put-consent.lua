@@ -1,15 +1,15 @@
--- Applies one change of a consent, unless the same or a later place is stored or a fence refuses it.
--- Redis runs a script atomically, so of two concurrent changes the later place stays.
--- KEYS  epoch, bucket of consents, bucket of fences, standing to the log
--- ARGV  identity key, value (consent-wire.ts), 'epoch' when an epoch is required; a rebuild does not require it, and does
---       not move the position
+-- Applies one change of a consent, unless the same or a later position is stored or a fence refuses it.
+-- Redis runs a script atomically, so of two concurrent changes the later one stays.
+-- KEYS  epoch, bucket of consents, bucket of fences, state of the sync with the log
+-- ARGV  identity key, value (index.ts), 'epoch' when an epoch is required; a rebuild requires none and does not
+--       advance the offset
 -- Reply 'a' applied, 's' superseded, 'f' fenced
 if ARGV[3] == 'epoch' and redis.call('EXISTS', KEYS[1]) == 0 then
   return redis.error_reply(NO_EPOCH)
 end
 local _, partition, offset, logged_at, received_at = struct.unpack('>c1I2I6I6I6', ARGV[2])
--- The position is stored with the data, so both are lost together. In a new run it stays until the possible losses of
--- the last run are restored; if it moved earlier, it would claim that they are.
+-- The offset is stored with the data, so both are lost together. In a new run it must not advance before the
+-- possible losses of the last run are restored.
 if ARGV[3] == 'epoch' and redis.call('HGET', KEYS[4], 'run') == present_run() then
   local applied = tonumber(redis.call('HGET', KEYS[4], partition) or -1)
   if offset > applied then redis.call('HSET', KEYS[4], partition, string.format('%.0f', offset)) end

@@ -1,5 +1,5 @@
--- In one step, because a store that is lost, restarted or rebuilt in between must not look like one without a choice.
--- KEYS  epoch, bucket of consents, standing to the log, run with all fences
+-- Reads a consent and checks in the same step that the store is complete and current.
+-- KEYS  epoch, bucket of consents, state of the sync with the log, run with all fences
 -- ARGV  identity key
 -- Reply the value, or nil
 if redis.call('EXISTS', KEYS[1]) == 0 then return redis.error_reply(NO_EPOCH) end

@@ -7,5 +7,5 @@ local _, lapses_at = struct.unpack('>I6I6', lease)
 if ARGV[2] ~= '' and (lapses_at == 0 or lapses_at > tonumber(ARGV[2])) then return 0 end
 redis.call('HDEL', LEASES, ARGV[1])
 remove_holders(ARGV[1], lease)
-each_key(lease, tell_graph)
+each_key(lease, update_cutoff)
 return 1

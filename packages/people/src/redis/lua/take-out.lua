@@ -7,10 +7,10 @@ local function drop_suspect(name, key, through)
   if state == 'h' and since <= through then redis.call('HDEL', name, key) end
 end
 
--- Takes identities out of their components. Those who stay keep their root, also where it is one of those who go; a fence
--- on it tells the graph's script that it may be (components.lua).
--- `may_go(key, linked_at)` decides for each member; an identity that its component lacks goes always.
--- Reads everything before it writes. A script that failed half-way would seem done when it is repeated.
+-- Takes identities out of their components. The others keep their root, even if it is taken out; a fence on it shows the
+-- graph's script that it may be (components.lua).
+-- `may_go(key, linked_at)` decides for each member; an identity that its component lacks is always removed.
+-- Reads everything before it writes: a script that failed half-way would find nothing to do when repeated.
 -- Returns how many were taken out.
 local function take_out(namespace, environment, keys, may_go)
   local indexes = name_of(namespace, FAMILY.index, environment) .. ':'

@@ -1,6 +1,6 @@
--- The side of each unlink on which an identity was. Prepended to the scripts that need it. A side is place (generation,
--- offset) and time of the unlink, then a letter; layout.ts describes the hash.
-local SIDE_BYTES, PLACE_BYTES = 14, 7
+-- The side of each unlink on which an identity was. Prepended to the scripts that need it. A side is position (generation,
+-- offset) and time of the unlink, then the side; layout.ts describes the hash.
+local SIDE_BYTES, POSITION_BYTES = 14, 7
 local SPLIT, STAYED, NONE = 's', 't', 'n'
 -- Shorter than any identity key, so it is no key.
 local LATEST = 'latest'
@@ -16,7 +16,7 @@ end
 local function add_side(name, key, side)
   local sides = redis.call('HGET', name, key) or ''
   for at = 1, #sides, SIDE_BYTES do
-    if string.sub(sides, at, at + PLACE_BYTES - 1) == string.sub(side, 1, PLACE_BYTES) then return end
+    if string.sub(sides, at, at + POSITION_BYTES - 1) == string.sub(side, 1, POSITION_BYTES) then return end
   end
   redis.call('HSET', name, key, sides .. side)
 end

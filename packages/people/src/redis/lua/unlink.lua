@@ -1,12 +1,13 @@
--- The part of the script after components.lua. It splits persons, and remembers who was separated from whom. Sides, by
--- place, on which members of a component stood in unlinks that are not earlier than the fact: a bit each.
+-- The part of the script after components.lua. It splits persons and stores who was separated from whom.
+
+-- The sides of a component's members in unlinks not earlier than the fact, a bit each, by position of the unlink.
 local function sides_of(env, component, time)
   local sides, is_empty = {}, true
-  look_up(env.unlinks, keys_of(component), function(_, text)
+  read_fields(env.unlinks, keys_of(component), function(_, text)
     for at = 1, text and #text or 0, SIDE_BYTES do
-      local place, unlinked_at, side = unpack_bytes('>c7I6c1', text, at)
+      local position, unlinked_at, side = unpack_bytes('>c7I6c1', text, at)
       if time <= unlinked_at then
-        sides[place] = bit.bor(sides[place] or 0, side == SPLIT and 1 or 2)
+        sides[position] = bit.bor(sides[position] or 0, side == SPLIT and 1 or 2)
         is_empty = false
       end
     end
@@ -21,8 +22,8 @@ local function are_parted(env, fact, a, b)
   local of_a, is_empty = sides_of(env, a, time)
   if is_empty then return false end
   local of_b = sides_of(env, b, time)
-  for place, side in pairs(of_a) do
-    if of_b[place] and bit.bor(side, of_b[place]) == 3 then return true end
+  for position, side in pairs(of_a) do
+    if of_b[position] and bit.bor(side, of_b[position]) == 3 then return true end
   end
   return false
 end
@@ -31,7 +32,7 @@ end
 local function is_copy(env, fact)
   local sides = call('HGET', env.unlinks, fact.unlink[1]) or ''
   for at = 1, #sides, SIDE_BYTES do
-    local unlinked_at, side = unpack_bytes('>I6c1', sides, at + PLACE_BYTES)
+    local unlinked_at, side = unpack_bytes('>I6c1', sides, at + POSITION_BYTES)
     if side ~= STAYED and unlinked_at == fact.received_at then return true end
   end
   return false
@@ -60,31 +61,31 @@ local function take_side(component, wants)
 end
 
 -- No side is needed for an erased identity: its fence refuses the same facts. A rebuild leaves such a side out too.
-local function note_side(env, fact, key, letter)
+local function note_side(env, fact, key, side)
   if is_fenced(env, key, fact) then return end
-  add_side(env.unlinks, key, pack_bytes('>I1I6I6c1', generation, fact.offset, fact.received_at, letter))
+  add_side(env.unlinks, key, pack_bytes('>I1I6I6c1', generation, fact.offset, fact.received_at, side))
 end
 
-local function settle_side(env, fact, side, letter)
-  env.changed[side] = true
-  for _, key in ipairs(keys_of(side)) do
-    env.components[key] = side
-    note_side(env, fact, key, letter)
+local function settle_side(env, fact, component, side)
+  env.changed[component] = true
+  for _, key in ipairs(keys_of(component)) do
+    env.components[key] = component
+    note_side(env, fact, key, side)
   end
 end
 
 -- The side with the root as a member keeps it. If the root was erased, the side that stays keeps it.
 local function split(env, fact, component, is_named)
-  local gone = take_side(component, function(key) return is_named[key] end)
+  local leaving = take_side(component, function(key) return is_named[key] end)
   local stayed = take_side(component, function(key) return not is_named[key] end)
-  local keeps = is_named[component.root] and gone or stayed
-  gone.root, stayed.root = gone.first, stayed.first
+  local keeps = is_named[component.root] and leaving or stayed
+  leaving.root, stayed.root = leaving.first, stayed.first
   keeps.root = component.root
   env.changed[component] = nil
   env.stored[component.root] = keeps
-  settle_side(env, fact, gone, SPLIT)
+  settle_side(env, fact, leaving, SPLIT)
   settle_side(env, fact, stayed, STAYED)
-  return gone, stayed
+  return leaving, stayed
 end
 
 local function blob_of(side)
@@ -100,7 +101,7 @@ local function unlink_entry(fact, outcome, other, roots)
 end
 
 -- Why a person cannot be split: outcome, reason, the identity concerned, and the root. Nothing when it can be.
-local function hindrance_of(env, fact, component)
+local function refusal_of_unlink(env, fact, component)
   local first, size, seen = fact.unlink[1], 0, {}
   for _, key in ipairs(fact.unlink) do
     if is_fenced(env, key, fact) then return 'rf', 1, ZERO_KEY end
@@ -116,19 +117,19 @@ local function hindrance_of(env, fact, component)
   return nil, nil, nil, seen
 end
 
--- An unlink that splits nobody is remembered too, or its copy would undo links made since.
+-- An unlink without effect is stored too, or its copy would undo links made since.
 local function unlink(env, fact)
-  local first, nobody = fact.unlink[1], pack_bytes('>I2', 0)
+  local first, no_members = fact.unlink[1], pack_bytes('>I2', 0)
   local component = component_of(env, first)
-  local outcome, cause, root, is_named = hindrance_of(env, fact, component)
+  local outcome, cause, root, is_named = refusal_of_unlink(env, fact, component)
   raise_latest(env.unlinks, fact.received_at)
   env.latest_unlink = latest_unlink(env.unlinks)
   if outcome then
     note_side(env, fact, first, NONE)
     local other = { key = fact.unlink[cause], kind = fact.unlink_kinds[cause] }
-    return unlink_entry(fact, outcome, other, root .. nobody .. ZERO_KEY .. nobody)
+    return unlink_entry(fact, outcome, other, root .. no_members .. ZERO_KEY .. no_members)
   end
-  local gone, stayed = split(env, fact, component, is_named)
+  local leaving, stayed = split(env, fact, component, is_named)
   local other = { key = stayed.first, kind = stayed.first_kind }
-  return unlink_entry(fact, 'x-', other, gone.root .. blob_of(gone) .. stayed.root .. blob_of(stayed))
+  return unlink_entry(fact, 'x-', other, leaving.root .. blob_of(leaving) .. stayed.root .. blob_of(stayed))
 end

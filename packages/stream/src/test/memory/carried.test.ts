@@ -1,15 +1,15 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import { runsOf } from '@playline/testkit/runs';
 import fc from 'fast-check';
-import { describe, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import type { BlockBuilder, BlockOrigin, BlockSink } from '../../ports.ts';
 import { RetryableFault } from '../../ports.ts';
+import { NO_WAITS as waits } from '../fake-log.ts';
 import { send } from '../producer-contract.ts';
 import { createMemoryLog } from './index.ts';
 
 const TOPIC = 'topic';
 const RECORDS = 40;
-const waits = { attempt: { minMs: 0, maxMs: 0 }, pause: { minMs: 0, maxMs: 0 } };
 
 interface Life {
   rowsMax: number;
@@ -26,8 +26,8 @@ const life: fc.Arbitrary<Life> = fc.record({
 });
 
 /**
- * Numbers records consecutively. The first number of a block depends on what the previous block carried and on a
- * counter outside, which is raised when a block is stored, before its offsets are committed.
+ * Numbers records consecutively. The first number of a block depends on what the previous block carried, and on a counter
+ * that is raised when a block is stored, before its offsets are committed.
  */
 class Numbering {
   /** Every number that was ever sent for a record, by offset. */
@@ -86,12 +86,8 @@ async function number(lives: readonly Life[], choose: (numbering: Numbering, ori
       () => faults.includes(attempts++),
       (origin) => choose(numbering, origin),
     );
-    return log.openBlockConsumer({
-      topics: [TOPIC],
-      sink,
-      limits: { rowsMax, bytesMax: 1_000_000, ageMaxMs: 1 },
-      waits,
-    });
+    const limits = { rowsMax, bytesMax: 1_000_000, ageMaxMs: 1 };
+    return log.openBlockConsumer({ topics: [TOPIC], sink, limits, waits });
   };
   for (const each of lives) {
     const consumer = open(each);
@@ -110,7 +106,7 @@ function faultsOf({ sent, stored }: Numbering): number[] {
   return numbers.filter((each, offset) => sent.get(offset)?.size !== 1 || each !== offset + 1);
 }
 
-/** For a block that was never named, the carried number and the counter outside must agree. */
+/** For a block without a name, the carried number and the counter must agree. */
 const fromOrigin = ({ outside }: Numbering, { carried, basis }: BlockOrigin) => {
   if (basis !== null) return Number(basis);
   return Number(carried) === outside ? outside : Number.NaN;
@@ -118,27 +114,17 @@ const fromOrigin = ({ outside }: Numbering, { carried, basis }: BlockOrigin) => 
 
 const lives = fc.array(life, { minLength: 1, maxLength: 5 });
 
-describe('blocks that depend on the block before, of consumers that are killed at any step', () => {
-  it('depend on the same again, and go on where the block before ended', async () => {
-    const property = fc.asyncProperty(lives, async (given) => {
-      expect(faultsOf(await number(given, fromOrigin))).toEqual([]);
-    });
-    await fc.assert(property, { numRuns: runsOf({ quick: 50, all: 150 }) });
+it('blocks that depend on the previous block get the same rows again after kills at any step', async () => {
+  const property = fc.asyncProperty(lives, async (given) => {
+    expect(faultsOf(await number(given, fromOrigin))).toEqual([]);
   });
+  await fc.assert(property, { numRuns: runsOf({ quick: 50, all: 150 }) });
+});
 
-  it('differ when a named block is built from the present state: the test above can fail', async () => {
-    const property = fc.asyncProperty(lives, async (given) => {
-      const forgetful = ({ outside }: Numbering, { carried }: BlockOrigin) => Math.max(Number(carried), outside);
-      return faultsOf(await number(given, forgetful)).length === 0;
-    });
-    await expect(fc.assert(property, { numRuns: 150, endOnFailure: true })).rejects.toThrow('Property failed');
-  });
-
-  it('start from the beginning when nothing is carried: the test above can fail', async () => {
-    const property = fc.asyncProperty(lives, async (given) => {
-      const alone = (_: Numbering, { basis }: BlockOrigin) => Number(basis);
-      return faultsOf(await number(given, alone)).length === 0;
-    });
-    await expect(fc.assert(property, { numRuns: 150, endOnFailure: true })).rejects.toThrow('Property failed');
-  });
+it.each<[string, typeof fromOrigin]>([
+  ['a named block is built from the current state', ({ outside }, { carried }) => Math.max(Number(carried), outside)],
+  ['nothing is carried', (_, { basis }) => Number(basis)],
+])('the test of dependent blocks fails when %s', async (_, choose) => {
+  const property = fc.asyncProperty(lives, async (given) => faultsOf(await number(given, choose)).length === 0);
+  await expect(fc.assert(property, { numRuns: 150, endOnFailure: true })).rejects.toThrow('Property failed');
 });

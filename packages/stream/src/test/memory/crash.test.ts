@@ -1,8 +1,9 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import { runsOf } from '@playline/testkit/runs';
 import fc from 'fast-check';
-import { describe, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { type IntentPolicy, KEEP_INTENTS } from '../../partitions/intent.ts';
+import { NO_WAITS as waits } from '../fake-log.ts';
 import { NO_INTENTS } from '../no-intents.ts';
 import { send } from '../producer-contract.ts';
 import { createTokenSink, type InsertOutcome, TokenStore } from '../token-store.ts';
@@ -16,26 +17,24 @@ interface Life {
   /** Turns of the loop until the consumer is killed. */
   turns: number;
   /** Results of the inserts of this life; later inserts are stored. */
-  fates: InsertOutcome[];
+  outcomes: InsertOutcome[];
   /** Most rows per insert in this life. */
   storeRowsMax: number;
 }
 
+const OUTCOMES = ['stored', 'refused', 'halfway', 'unanswered', 'forgotten', 'broken'] as const;
 const life: fc.Arbitrary<Life> = fc.record({
   rowsMax: fc.integer({ min: 1, max: 15 }),
   turns: fc.integer({ min: 0, max: 25 }),
-  fates: fc.array(fc.constantFrom<InsertOutcome>('stored', 'refused', 'halfway', 'unanswered', 'forgotten', 'broken'), {
-    maxLength: 8,
-  }),
+  outcomes: fc.array(fc.constantFrom<InsertOutcome>(...OUTCOMES), { maxLength: 8 }),
   storeRowsMax: fc.constantFrom(1, 2, 5, 100),
 });
-/** No waits, so that each run has many attempts. */
-const waits = { attempt: { minMs: 0, maxMs: 0 }, pause: { minMs: 0, maxMs: 0 } };
+const lifeList = fc.array(life, { minLength: 1, maxLength: 4 });
 
 /** Consumers that are killed one after the other, then one that may finish. @returns the offsets in the store */
 async function consume(
   lives: readonly Life[],
-  { intents = KEEP_INTENTS, withoutLook = false }: { intents?: IntentPolicy; withoutLook?: boolean } = {},
+  { intents = KEEP_INTENTS, trusting = false }: { intents?: IntentPolicy; trusting?: boolean } = {},
 ): Promise<{ found: string[]; expected: string[] }> {
   const log = createMemoryLog({ partitions: 2 });
   const producer = log.openProducer();
@@ -44,9 +43,9 @@ async function consume(
   );
   await Promise.all(sends);
   const store = new TokenStore();
-  store.trustsAcknowledgements = withoutLook;
-  const open = ({ rowsMax, fates, storeRowsMax }: Life) => {
-    const left = [...fates];
+  store.trustsAcknowledgements = trusting;
+  const open = ({ rowsMax, outcomes, storeRowsMax }: Life) => {
+    const left = [...outcomes];
     store.rowsMax = storeRowsMax;
     store.onWrite = async () => await turn();
     store.onInsert = async () => {
@@ -60,15 +59,11 @@ async function consume(
     const consumer = open(each);
     for (let i = 0; i < each.turns; i++) await turn();
     consumer.kill();
-    // a write in flight still reaches the store, before or after the next consumer starts
+    // A write in flight still reaches the store, before or after the next consumer starts.
     if (each.turns % 2 === 0) for (let i = 0; i < 5; i++) await turn();
   }
-  const last = open({
-    rowsMax: 9,
-    turns: 0,
-    fates: lives.at(-1)?.fates ?? [],
-    storeRowsMax: lives.at(-1)?.storeRowsMax ?? 1,
-  });
+  const { outcomes = [], storeRowsMax = 1 } = lives.at(-1) ?? {};
+  const last = open({ rowsMax: 9, turns: 0, outcomes, storeRowsMax });
   await last.idle({ stopped: true });
   await last.close();
   expect(store.misuse).toEqual([]);
@@ -76,29 +71,22 @@ async function consume(
   return { found: store.offsets(TOPIC), expected };
 }
 
-describe('consumers that are killed at any step, with a store that fails in every way, forgets rows and takes few', () => {
-  it('store every record once', async () => {
-    const property = fc.asyncProperty(fc.array(life, { minLength: 1, maxLength: 4 }), async (lives) => {
-      const { found, expected } = await consume(lives);
-      expect(found).toEqual(expected);
-    });
-    await fc.assert(property, { numRuns: runsOf({ quick: 40, all: 100 }) });
+it('every record is stored once by consumers that are killed at any step, whatever the store does', async () => {
+  const property = fc.asyncProperty(lifeList, async (lives) => {
+    const { found, expected } = await consume(lives);
+    expect(found).toEqual(expected);
   });
+  await fc.assert(property, { numRuns: runsOf({ quick: 40, all: 100 }) });
+});
 
-  it('double records without intents: the test above can fail', async () => {
-    const property = fc.asyncProperty(fc.array(life, { minLength: 1, maxLength: 4 }), async (lives) => {
-      const { found, expected } = await consume(lives, { intents: NO_INTENTS });
-      return found.length === expected.length;
-    });
-    await expect(fc.assert(property, { numRuns: 100 })).rejects.toThrow('Property failed');
+it.each([
+  ['doubled without intents', { intents: NO_INTENTS }],
+  ['lost when stored rows are not read', { trusting: true }],
+])('the test of killed consumers finds records that are %s', async (_, policy) => {
+  const property = fc.asyncProperty(lifeList, async (lives) => {
+    const given = 'trusting' in policy ? lives.map((each) => ({ ...each, storeRowsMax: 100 })) : lives;
+    const { found, expected } = await consume(given, policy);
+    return found.length === expected.length;
   });
-
-  it('lose records when nobody reads which rows are stored: the test above can fail', async () => {
-    const property = fc.asyncProperty(fc.array(life, { minLength: 1, maxLength: 4 }), async (lives) => {
-      const forgetful = lives.map((each) => ({ ...each, storeRowsMax: 100 }));
-      const { found, expected } = await consume(forgetful, { withoutLook: true });
-      return found.length === expected.length;
-    });
-    await expect(fc.assert(property, { numRuns: 200, endOnFailure: true })).rejects.toThrow('Property failed');
-  });
+  await expect(fc.assert(property, { numRuns: 200, endOnFailure: true })).rejects.toThrow('Property failed');
 });

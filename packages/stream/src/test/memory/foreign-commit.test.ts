@@ -2,13 +2,13 @@ import { setImmediate as turn } from 'node:timers/promises';
 import { createLogger } from '@playline/runtime';
 import { until } from '@playline/testkit';
 import fc from 'fast-check';
-import { describe, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { createTokenSink, TokenStore } from '../token-store.ts';
 import { createMemoryLog } from './index.ts';
 
 const AT = { topic: 'topic', partition: 0 };
 
-/** A log of one partition. Its first records are stored; `unread` more came since, and no consumer runs. */
+/** A log of one partition. Its first records are stored, `unread` ones follow, and no consumer runs. */
 async function openBench({ read, unread }: { read: number; unread: number }) {
   const log = createMemoryLog({ partitions: 1 });
   const producer = log.openProducer();
@@ -32,49 +32,44 @@ async function openBench({ read, unread }: { read: number; unread: number }) {
   return { log, store, lines, open };
 }
 
-describe('an offset that another tool has committed', () => {
-  it.each([
-    ['without a word beside it', ''],
-    ['with words of another tool', 'moved by hand'],
-  ])('%s passes no record over in silence: the partition stands and names the command', async (_, metadata) => {
+it.each([
+  ['no metadata', ''],
+  ['metadata of another tool', 'moved by hand'],
+])(
+  'a partition whose offset was committed with %s is paused, and reports the command that decides',
+  async (_, metadata) => {
     const { log, store, lines, open } = await openBench({ read: 5, unread: 10 });
     log.moveCommit({ ...AT, offset: 12, metadata });
     const consumer = open();
     for (let i = 0; i < 20; i++) await turn();
     expect(store.rows).toHaveLength(5);
     expect(consumer.ready()).toBe(false);
-    expect([...consumer.blockers().values()].join()).toMatch(/offset 12 was committed by somebody else/);
+    expect([...consumer.blockers().values()].join()).toMatch(/another tool committed offset 12/);
     expect(lines.join('\n')).toContain('npm run offsets -- accept --group group --topic topic --partition 0');
     expect(log.committed(AT.topic, 0)).toBe(12);
     await consumer.close();
-  });
+  },
+);
 
-  it('is read on where an operator decides, and every record after that has one row, whatever was read before', async () => {
-    const property = fc.asyncProperty(
-      fc.nat(9),
-      fc.nat(9),
-      fc.nat(),
-      fc.nat(),
-      async (read, unread, moved, decided) => {
-        const { log, store, open } = await openBench({ read: read + 1, unread });
-        const end = read + 1 + unread;
-        const from = decided % (end + 1);
-        log.moveCommit({ ...AT, offset: moved % (end + 1) });
-        log.decide({ ...AT, from });
-        const consumer = open();
-        await until('it reads on', () => consumer.ready());
-        await consumer.idle();
-        await consumer.close();
-        const offsets = store.rows.map(({ text }) => Number(text.split(' ')[1])).sort((a, b) => a - b);
-        const expected = Array.from({ length: end }, (_, offset) => offset).filter((at) => at <= read || at >= from);
-        expect(offsets).toEqual(expected);
-      },
-    );
-    await fc.assert(property, { numRuns: 60 });
+it('after a decision about a foreign commit, every record from the decided offset on has one row', async () => {
+  const property = fc.asyncProperty(fc.nat(9), fc.nat(9), fc.nat(), fc.nat(), async (read, unread, moved, decided) => {
+    const { log, store, open } = await openBench({ read: read + 1, unread });
+    const end = read + 1 + unread;
+    const from = decided % (end + 1);
+    log.moveCommit({ ...AT, offset: moved % (end + 1) });
+    log.decide({ ...AT, from });
+    const consumer = open();
+    await until('the consumer is ready', () => consumer.ready());
+    await consumer.idle();
+    await consumer.close();
+    const offsets = store.rows.map(({ text }) => Number(text.split(' ')[1])).sort((a, b) => a - b);
+    const expected = Array.from({ length: end }, (_, offset) => offset).filter((at) => at <= read || at >= from);
+    expect(offsets).toEqual(expected);
   });
+  await fc.assert(property, { numRuns: 60 });
 });
 
-it('a group that has committed nothing reads a log from its beginning, an empty one too', async () => {
+it('a group without commits reads a log from its beginning, also an empty one', async () => {
   const { log, store, open } = await openBench({ read: 0, unread: 0 });
   const consumer = open();
   expect(consumer.ready()).toBe(true);

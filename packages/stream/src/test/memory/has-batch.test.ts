@@ -6,38 +6,38 @@ import { createMemoryLog } from './index.ts';
 const TOPIC = 'topic';
 
 /** What `hasBatch` returns for the batch at offset 3, when `change` happens between assignment and call. */
-async function askAfter(change: (log: ReturnType<typeof createMemoryLog>) => void): Promise<boolean | null> {
+async function hasBatchAfter(change: (log: ReturnType<typeof createMemoryLog>) => void): Promise<boolean | null> {
   const log = createMemoryLog({ partitions: 1 });
   const producer = log.openProducer();
   for (let i = 0; i < 10; i++) await send(producer, [{ topic: TOPIC, key: null, value: Buffer.from(`record ${i}`) }]);
   const gate = Promise.withResolvers<void>();
-  const told: (boolean | null)[] = [];
+  const results: (boolean | null)[] = [];
   const consumer = log.openRecordConsumer({
     topics: [TOPIC],
     onAssign: async ({ committed, hasBatch }) => {
       await gate.promise;
-      told.push(await hasBatch({ base: 3, epoch: 0, crc: 3 }));
+      results.push(await hasBatch({ base: 3, epoch: 0, crc: 3 }));
       return committed;
     },
     onBatch: async () => {},
   });
   change(log);
   gate.resolve();
-  await until('the answer', () => told.length > 0);
+  await until('the result', () => results.length > 0);
   await consumer.close();
-  return told[0]!;
+  return results[0]!;
 }
 
 it.each([
-  ['nothing happens', () => {}, true],
-  ['retention takes it', (log) => log.expire(TOPIC, 0, 5), null],
-  ['the log loses it', (log) => log.truncate(TOPIC, 0, 2), false],
-] as [string, Parameters<typeof askAfter>[0], boolean | null][])(
-  'tells a handler whether the log has a batch when %s between its assignment and its question',
-  async (_, change, expected) => expect(await askAfter(change)).toBe(expected),
+  ['nothing happened', () => {}, true],
+  ['retention deleted it', (log) => log.expire(TOPIC, 0, 5), null],
+  ['the log lost it', (log) => log.truncate(TOPIC, 0, 2), false],
+] as [string, Parameters<typeof hasBatchAfter>[0], boolean | null][])(
+  'a handler learns whether the log has a batch, also when %s since its assignment',
+  async (_, change, expected) => expect(await hasBatchAfter(change)).toBe(expected),
 );
 
-it('names the batch before each position to a handler that starts before the committed offset', async () => {
+it('a handler that starts before the committed offset gets the batch before each position', async () => {
   const log = createMemoryLog({ partitions: 1 });
   const producer = log.openProducer();
   for (let i = 0; i < 10; i++) await send(producer, [{ topic: TOPIC, key: null, value: Buffer.from(`record ${i}`) }]);

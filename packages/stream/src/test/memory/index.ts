@@ -17,7 +17,7 @@ export type { MemoryProducer } from './memory-producer.ts';
 
 interface MemoryConsumerOptions {
   topics: readonly string[];
-  /** Consumers of one group go on where the last one stopped; default one group for all. */
+  /** Consumers of one group continue where the last one stopped; default one group for all. */
   groupId?: string;
   /** As for consumers on real brokers. */
   whenExpired?: WhenExpired;
@@ -52,7 +52,7 @@ export interface MemoryLog {
   recreate(topic: string): void;
   /** Decides, as an operator does, where a group continues in a replaced log. */
   decide(decision: { topic: string; partition: number; from: number; groupId?: string }): void;
-  /** Commits an offset as another tool does: without our metadata. */
+  /** Commits an offset as another tool does. */
   moveCommit(at: { topic: string; partition: number; offset: number; metadata?: string }): void;
   /** Refuses every commit with this fault, like a broker that is away or lacks a grant; null accepts them again. */
   refuseCommits(fault: Error | null): void;
@@ -71,8 +71,8 @@ function decide(
 ): void {
   const name = `${topic}/${partition}`;
   const { offset: committed, metadata } = offsets.get(name) ?? { offset: 0, metadata: '' };
-  const answers = { committed, mark: parseRead(committed, metadata).mark };
-  decisions.set(name, { from, forCommit: answers, decidedAtMs: Date.now(), replaced: [] });
+  const forCommit = { committed, mark: parseRead(committed, metadata).mark };
+  decisions.set(name, { from, forCommit, decidedAtMs: Date.now(), replaced: [] });
 }
 
 /** Deletes the commits with the topic, as brokers do. */
@@ -117,7 +117,7 @@ export function createMemoryLog({ partitions }: { partitions?: number } = {}): M
       const shared = { sink, limits, deadLetters, logger, metrics, ...kept };
       const openWorker = (partition: LogPartition) =>
         new BlockPartition({ ...shared, sessionTimeoutMs: SESSION_TIMEOUT_MS, log: partition });
-      const whenExpired = options.whenExpired ?? 'passOver';
+      const whenExpired = options.whenExpired ?? 'skip';
       return new MemoryConsumer({ ...shareOf(options), metrics, whenExpired, openWorker });
     },
     openRecordConsumer(options) {

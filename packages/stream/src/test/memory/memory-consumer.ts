@@ -21,12 +21,12 @@ interface Assignment {
   readonly topic: string;
   readonly partition: number;
   readonly guarded: GuardedPartition;
-  readonly place: ReadPosition;
+  readonly position: ReadPosition;
 }
 
 /** Read position of a partition. */
 interface ReadPosition {
-  position: number;
+  offset: number;
   paused: boolean;
   over: boolean;
   /** Id of the examined topic. No other topic of that name is read. */
@@ -70,8 +70,8 @@ export class MemoryConsumer implements Consumer {
   }
 
   #assign(options: MemoryConsumerOptions, topic: string, partition: number) {
-    const place: ReadPosition = { position: 0, paused: false, over: false, topicId: 0 };
-    const examine = () => this.#examine(options, { topic, partition, place });
+    const position: ReadPosition = { offset: 0, paused: false, over: false, topicId: 0 };
+    const examine = () => this.#examine(options, { topic, partition, position });
     const { groupId, whenExpired, openWorker, logger, metrics } = options;
     const guarded = new GuardedPartition(examine(), {
       groupId,
@@ -84,19 +84,19 @@ export class MemoryConsumer implements Consumer {
       refresh: async () => {},
       readDecision: async () => options.decisions.get(`${topic}/${partition}`) ?? null,
     });
-    this.#assignments.push({ topic, partition, guarded, place });
+    this.#assignments.push({ topic, partition, guarded, position });
   }
 
   #examine(
     { committed: offsets, log: topics, commitFault }: MemoryConsumerOptions,
-    { topic, partition, place }: { topic: string; partition: number; place: ReadPosition },
+    { topic, partition, position }: { topic: string; partition: number; position: ReadPosition },
   ): ExaminedPartition {
     const name = `${topic}/${partition}`;
-    const stands = offsets.get(name);
+    const stored = offsets.get(name);
     const [start, end] = [topics.startOf(topic, partition), topics.partitionsOf(topic)[partition]!.length];
     const topicId = topics.idOf(topic);
-    place.topicId = topicId;
-    const [committed, metadata] = [stands?.offset ?? start, stands?.metadata ?? null];
+    position.topicId = topicId;
+    const [committed, metadata] = [stored?.offset ?? start, stored?.metadata ?? null];
     const log: LogPartition = {
       topic,
       partition,
@@ -105,7 +105,7 @@ export class MemoryConsumer implements Consumer {
       start,
       commit: async (offset, metadata) => {
         await turn();
-        if (place.over) throw new Fenced('closed');
+        if (position.over) throw new Fenced('closed');
         const fault = commitFault();
         if (fault !== null) throw fault;
         offsets.set(name, { offset, metadata });
@@ -116,13 +116,13 @@ export class MemoryConsumer implements Consumer {
       },
       firstOffset: async () => topics.startOf(topic, partition),
       seek: (offset) => {
-        place.position = Math.max(offset, start);
+        position.offset = Math.max(offset, start);
       },
       pause: () => {
-        place.paused = true;
+        position.paused = true;
       },
       resume: () => {
-        place.paused = false;
+        position.paused = false;
         this.#schedule();
       },
     };
@@ -147,21 +147,21 @@ export class MemoryConsumer implements Consumer {
   }
 
   /** @returns whether there is more to deliver */
-  #deliverTo({ topic, partition, guarded, place }: Assignment): boolean {
+  #deliverTo({ topic, partition, guarded, position }: Assignment): boolean {
     const records = this.#topics.partitionsOf(topic)[partition]!;
-    if (place.paused || place.over || guarded.isClosed) return false;
-    const isGone = this.#topics.idOf(topic) !== place.topicId;
-    const isOutside = place.position > records.length || place.position < this.#topics.startOf(topic, partition);
+    if (position.paused || position.over || guarded.isClosed) return false;
+    const isGone = this.#topics.idOf(topic) !== position.topicId;
+    const isOutside = position.offset > records.length || position.offset < this.#topics.startOf(topic, partition);
     if (isGone || isOutside) guarded.outOfRange();
-    if (isGone || isOutside || place.position === records.length) return false;
-    if (!guarded.acceptsFetchFrom(place.position)) return true;
+    if (isGone || isOutside || position.offset === records.length) return false;
+    if (!guarded.acceptsFetchFrom(position.offset)) return true;
     const { worker } = guarded;
-    const end = Math.min(records.length, place.position + RECORDS_PER_DELIVERY);
-    const taken = records.slice(place.position, end);
+    const end = Math.min(records.length, position.offset + RECORDS_PER_DELIVERY);
+    const taken = records.slice(position.offset, end);
     const batches = taken.map(({ offset }) => this.#topics.batchAt(topic, partition, offset)!);
     if (!guarded.acceptsBatches(batches)) return false;
     worker.accept(taken, end, batches);
-    place.position = end;
+    position.offset = end;
     return end < records.length;
   }
 
@@ -185,10 +185,7 @@ export class MemoryConsumer implements Consumer {
     });
   }
 
-  /**
-   * Resolves when everything in the log was processed and committed. Does not wait for stopped partitions, unless
-   * `stopped` is set: they continue without a call when the cause is repaired.
-   */
+  /** Resolves when everything is committed; with `stopped` also in paused partitions, which continue when repaired. */
   async idle({ stopped = false } = {}): Promise<void> {
     const isBehind = ({ topic, partition, guarded: { worker } }: Assignment) =>
       (worker.healthy || stopped) && worker.done < this.#topics.partitionsOf(topic)[partition]!.length;
@@ -200,15 +197,15 @@ export class MemoryConsumer implements Consumer {
     this.#closed = true;
     this.#unlisten();
     await Promise.all(this.#assignments.map(({ guarded }) => guarded.drain(DRAIN_MS)));
-    for (const { place } of this.#assignments) place.over = true;
+    for (const { position } of this.#assignments) position.over = true;
   }
 
   /** Ends like a killed process: finishes nothing and commits nothing more. */
   kill(): void {
     this.#closed = true;
     this.#unlisten();
-    for (const { guarded, place } of this.#assignments) {
-      place.over = true;
+    for (const { guarded, position } of this.#assignments) {
+      position.over = true;
       guarded.end();
     }
   }

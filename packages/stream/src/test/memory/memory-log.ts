@@ -57,7 +57,7 @@ export class MemoryTopics {
     partition.push({ ...record, offset, timestampMs });
     const { marks, epoch } = this.#stateOf(record.topic, record.partition);
     marks.push({ base: offset, epoch, crc: this.#appended++ });
-    this.#tell();
+    this.#notify();
     return { partition: record.partition, offset, loggedAtMs: timestampMs };
   }
 
@@ -77,13 +77,13 @@ export class MemoryTopics {
     this.partitionsOf(topic)[partition]!.splice(end);
     state.marks.splice(end);
     state.epoch++;
-    this.#tell();
+    this.#notify();
   }
 
   /** Loses the beginning of a log, as retention does. */
   expire(topic: string, partition: number, start: number): void {
     this.#stateOf(topic, partition).start = start;
-    this.#tell();
+    this.#notify();
   }
 
   /** Distinguishes a topic from an earlier one of the same name. */
@@ -98,7 +98,7 @@ export class MemoryTopics {
       records.splice(0);
       this.#states.delete(`${topic}/${partition}`);
     }
-    this.#tell();
+    this.#notify();
   }
 
   #stateOf(topic: string, partition: number): PartitionState {
@@ -108,7 +108,7 @@ export class MemoryTopics {
     return state;
   }
 
-  #tell() {
+  #notify() {
     for (const listener of this.#listeners) listener();
   }
 

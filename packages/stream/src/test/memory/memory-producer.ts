@@ -29,22 +29,22 @@ export class MemoryProducer implements Producer {
 
   sendForOffset(record: PublishedRecord): Promise<RecordMetadata> {
     return new Promise((resolve, reject) => {
-      const places = this.#store([record], (fault) => (fault === null ? resolve(places[0]!) : reject(fault)));
+      const stored = this.#store([record], (fault) => (fault === null ? resolve(stored[0]!) : reject(fault)));
     });
   }
 
-  /** @returns places of the records; empty when they fail */
+  /** @returns offsets of the records; empty when they fail */
   #store(records: readonly PublishedRecord[], done: (fault: Error | null) => void): RecordMetadata[] {
     const bytes = records.reduce((sum, { key, value }) => sum + (key?.length ?? 0) + (value?.length ?? 0), 0);
     const fault = this.#faultOf(records);
     this.#held += bytes;
     this.#turn++;
-    const places = fault === undefined ? records.map((record) => this.#append(record)) : [];
+    const stored = fault === undefined ? records.map((record) => this.#append(record)) : [];
     setImmediate(() => {
       this.#held -= bytes;
       done(fault ?? null);
     });
-    return places;
+    return stored;
   }
 
   #faultOf(records: readonly PublishedRecord[]): Error | undefined {

@@ -39,7 +39,7 @@ consumerContract('memory', async () => {
   };
 });
 
-it('counts each record once, by its outcome and reason', async () => {
+it('the stream metrics count each record once, by its outcome and reason', async () => {
   const { log, producer } = openHarness();
   const metrics = createMetrics('test');
   const texts = ['row', 'row', 'drop this', 'refuse this', 'poison'];
@@ -54,7 +54,7 @@ it('counts each record once, by its outcome and reason', async () => {
   const consumer = log.openBlockConsumer({ topics: ['counted'], sink: createTokenSink(store), limits, metrics });
   await consumer.idle();
   await consumer.close();
-  const lines = (await metrics.text()).split('\n').filter((line) => line.startsWith('stream_'));
+  const lines = (await metrics.text()).split('\n').filter((line) => line.startsWith('playline_stream_'));
   const counted = (outcome: string, reason: string, count: number) =>
     `playline_stream_records_total{topic="counted",outcome="${outcome}",reason="${reason}",service="test"} ${count}`;
   expect(lines).toContain(counted('ok', '', 2));

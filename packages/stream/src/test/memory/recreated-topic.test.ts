@@ -1,7 +1,7 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import { until } from '@playline/testkit';
 import fc from 'fast-check';
-import { describe, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { send } from '../producer-contract.ts';
 import { createTokenSink, TokenStore } from '../token-store.ts';
 import { createMemoryLog } from './index.ts';
@@ -29,8 +29,8 @@ const pass = async (turns: number) => {
 interface Life {
   append: number;
   turns: number;
-  isRemade: boolean;
-  /** Turns until its records come. A store that does not answer keeps the consumer paused meanwhile. */
+  isRecreated: boolean;
+  /** Turns until its records come. A slow store keeps the consumer paused in the meantime. */
   turnsBetween: number;
   appendAfter: number;
   isStoreSlow: boolean;
@@ -42,7 +42,7 @@ const few = fc.integer({ min: 0, max: 12 });
 const life: fc.Arbitrary<Life> = fc.record({
   append: few,
   turns: few,
-  isRemade: fc.boolean(),
+  isRecreated: fc.boolean(),
   turnsBetween: few,
   appendAfter: fc.integer({ min: 0, max: 25 }),
   isStoreSlow: fc.boolean(),
@@ -60,7 +60,7 @@ async function run(lives: readonly Life[]) {
     store.onWrite = async () => void (await (each.isStoreSlow ? gate.promise : turn()));
     await append(each.append);
     await pass(each.turns);
-    if (each.isRemade) log.recreate(TOPIC);
+    if (each.isRecreated) log.recreate(TOPIC);
     await pass(each.turnsBetween);
     await append(each.appendAfter);
     gate.resolve();
@@ -69,75 +69,72 @@ async function run(lives: readonly Life[]) {
     else await consumer.close();
   }
   store.onWrite = async () => void (await turn());
-  const looking = open();
-  await looking.idle();
-  const stood = !looking.ready();
-  await looking.close();
-  if (stood) log.decide({ topic: TOPIC, partition: 0, from: 0 });
+  const checking = open();
+  await checking.idle();
+  const isPaused = !checking.ready();
+  await checking.close();
+  if (isPaused) log.decide({ topic: TOPIC, partition: 0, from: 0 });
   const last = open();
-  await until('it reads on', () => last.ready());
+  await until('the consumer is ready', () => last.ready());
   await last.idle();
   await last.close();
   return { texts: textsOf(), rows: store.rows.map(({ text }) => text) };
 }
 
-describe('a topic that is deleted and made anew', () => {
-  it('is stored completely and once in the end, whichever consumer was paused, killed or at work meanwhile', async () => {
-    const property = fc.asyncProperty(fc.array(life, { minLength: 1, maxLength: 4 }), async (lives) => {
-      const { texts, rows } = await run(lives);
-      expect(rows.filter((text) => texts.includes(text)).sort()).toEqual(texts.sort());
-    });
-    await fc.assert(property, { numRuns: 200 });
+it('a recreated topic is stored completely and once, whether its consumer was paused, killed or working', async () => {
+  const property = fc.asyncProperty(fc.array(life, { minLength: 1, maxLength: 4 }), async (lives) => {
+    const { texts, rows } = await run(lives);
+    expect(rows.filter((text) => texts.includes(text)).sort()).toEqual(texts.sort());
   });
+  await fc.assert(property, { numRuns: 200 });
+});
 
-  it('is not read on from the middle by a record handler, however long it was paused', async () => {
-    const { log, append } = openBench();
-    const gate = Promise.withResolvers<void>();
-    const seen: string[] = [];
-    await append(30);
-    const consumer = log.openRecordConsumer({
-      topics: [TOPIC],
-      batchRecordsMax: 5,
-      onBatch: async (records) => {
-        await gate.promise;
-        seen.push(...records.map(({ value }) => `${value}`));
-      },
-    });
-    await pass(5);
-    log.recreate(TOPIC);
-    await append(60);
-    gate.resolve();
-    await until('it stands', () => !consumer.ready());
-    await consumer.close();
-    expect(seen).toHaveLength(30);
+it('a record handler gets nothing from the middle of a recreated topic, however long it was paused', async () => {
+  const { log, append } = openBench();
+  const gate = Promise.withResolvers<void>();
+  const seen: string[] = [];
+  await append(30);
+  const consumer = log.openRecordConsumer({
+    topics: [TOPIC],
+    batchRecordsMax: 5,
+    onBatch: async (records) => {
+      await gate.promise;
+      seen.push(...records.map(({ value }) => `${value}`));
+    },
   });
+  await pass(5);
+  log.recreate(TOPIC);
+  await append(60);
+  gate.resolve();
+  await until('the partition is paused', () => !consumer.ready());
+  await consumer.close();
+  expect(seen).toHaveLength(30);
+});
 
-  it('is noticed by a handler that asks where to start, and the handler is asked again about the new one', async () => {
-    const { log, append } = openBench();
-    await append(10);
-    const starts: (boolean | null | string)[] = [];
-    const gate = Promise.withResolvers<void>();
-    const mark = { base: 3, epoch: 0, crc: 3 };
-    const consumer = log.openRecordConsumer({
-      topics: [TOPIC],
-      onAssign: async ({ committed, hasBatch }) => {
-        await gate.promise;
-        try {
-          starts.push(await hasBatch(mark));
-        } catch (fault) {
-          starts.push((fault as Error).name);
-          throw fault;
-        }
-        return committed;
-      },
-      onBatch: async () => {},
-    });
-    await pass(2);
-    log.recreate(TOPIC);
-    await append(10);
-    gate.resolve();
-    await until('it has been asked about the new one', () => starts.length > 0 && starts.at(-1) !== 'RetryableFault');
-    await consumer.close();
-    expect(starts).toEqual(['RetryableFault', false]);
+it('a handler that checks a batch of a recreated topic is called again for the new topic', async () => {
+  const { log, append } = openBench();
+  await append(10);
+  const starts: (boolean | null | string)[] = [];
+  const gate = Promise.withResolvers<void>();
+  const consumer = log.openRecordConsumer({
+    topics: [TOPIC],
+    onAssign: async ({ committed, hasBatch }) => {
+      await gate.promise;
+      try {
+        starts.push(await hasBatch({ base: 3, epoch: 0, crc: 3 }));
+      } catch (fault) {
+        starts.push((fault as Error).name);
+        throw fault;
+      }
+      return committed;
+    },
+    onBatch: async () => {},
   });
+  await pass(2);
+  log.recreate(TOPIC);
+  await append(10);
+  gate.resolve();
+  await until('a call for the new topic', () => starts.length > 0 && starts.at(-1) !== 'RetryableFault');
+  await consumer.close();
+  expect(starts).toEqual(['RetryableFault', false]);
 });

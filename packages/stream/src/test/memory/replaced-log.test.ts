@@ -2,8 +2,9 @@ import { setImmediate as turn } from 'node:timers/promises';
 import { until } from '@playline/testkit';
 import { runsOf } from '@playline/testkit/runs';
 import fc from 'fast-check';
-import { describe, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import type { BlockLimits } from '../../ports.ts';
+import { send } from '../producer-contract.ts';
 import { createTokenSink, TokenStore } from '../token-store.ts';
 import { createMemoryLog, type MemoryConsumer } from './index.ts';
 
@@ -42,34 +43,32 @@ function createBench() {
   let sent = 0;
   const append = async (count: number) => {
     for (let i = 0; i < count; i++)
-      await new Promise<void>((resolve) =>
-        producer.send([{ topic: TOPIC, key: null, value: Buffer.from(`record ${sent++}`) }], () => resolve()),
-      );
+      await send(producer, [{ topic: TOPIC, key: null, value: Buffer.from(`record ${sent++}`) }]);
   };
   /** First record that was appended after the last loss. */
-  let partsAt = 0;
+  let divergesAt = 0;
   const lose = (part: number) => {
-    partsAt = Math.floor(log.records(TOPIC).length * (1 - part));
-    log.truncate(TOPIC, 0, partsAt);
+    divergesAt = Math.floor(log.records(TOPIC).length * (1 - part));
+    log.truncate(TOPIC, 0, divergesAt);
   };
   const limits = { rowsMax: 3, bytesMax: 1_000_000, ageMaxMs: 1 };
   const open = (over: { limits?: BlockLimits } = {}) =>
     log.openBlockConsumer({ topics: [TOPIC], sink: createTokenSink(store), limits, ...over });
-  /** Simulates an operator who decides with the defaults of the command when a partition stands. */
-  const decideIfStanding = async (consumer: MemoryConsumer) => {
+  /** Decides about a paused partition with the defaults of the operator's command. */
+  const decideIfPaused = async (consumer: MemoryConsumer) => {
     await consumer.idle();
     if (consumer.ready()) return consumer;
     await consumer.close();
-    log.decide({ topic: TOPIC, partition: 0, from: Math.min(partsAt, log.committed(TOPIC, 0)) });
+    log.decide({ topic: TOPIC, partition: 0, from: Math.min(divergesAt, log.committed(TOPIC, 0)) });
     const next = open();
     for (let i = 0; i < 1_000 && !next.ready(); i++) await turn();
     return next;
   };
-  return { log, store, append, lose, open, decideIfStanding };
+  return { log, store, append, lose, open, decideIfPaused };
 }
 
 async function run(lives: readonly Life[]) {
-  const { log, store, append, lose, open, decideIfStanding } = createBench();
+  const { log, store, append, lose, open, decideIfPaused } = createBench();
   for (const { append: before, turns, lost, appendAfter, turnsAfter, isKilled } of lives) {
     let consumer = open();
     await append(before);
@@ -79,114 +78,100 @@ async function run(lives: readonly Life[]) {
     await pass(turnsAfter);
     if (isKilled) consumer.kill();
     else await consumer.close();
-    consumer = await decideIfStanding(open());
+    consumer = await decideIfPaused(open());
     await consumer.close();
   }
-  const last = await decideIfStanding(open());
+  const last = await decideIfPaused(open());
   await last.idle();
   const isReady = last.ready();
   await last.close();
   return { isReady, log: log.records(TOPIC).map(({ value }) => `${value}`), rows: store.rows.map(({ text }) => text) };
 }
 
-describe('a log that loses its end again and again', () => {
-  it('is stored completely and once in the end when an operator decides, also by consumers that are killed', async () => {
-    const property = fc.asyncProperty(fc.array(life, { minLength: 1, maxLength: 4 }), async (lives) => {
-      const { isReady, log, rows } = await run(lives);
-      expect(isReady).toBe(true);
-      expect(log.filter((text) => !rows.includes(text))).toEqual([]);
-      expect(rows.length - new Set(rows).size).toBe(0);
-    });
-    await fc.assert(property, { numRuns: runsOf({ quick: 100, all: 300 }) });
+it('a log that loses its end repeatedly is stored completely and once after decisions, also by killed consumers', async () => {
+  const property = fc.asyncProperty(fc.array(life, { minLength: 1, maxLength: 4 }), async (lives) => {
+    const { isReady, log, rows } = await run(lives);
+    expect(isReady).toBe(true);
+    expect(log.filter((text) => !rows.includes(text))).toEqual([]);
+    expect(rows.length - new Set(rows).size).toBe(0);
   });
+  await fc.assert(property, { numRuns: runsOf({ quick: 100, all: 300 }) });
 });
 
-describe('a decision about a log that lost its end within a block whose owner died', () => {
-  const limits = { rowsMax: 4, bytesMax: 1_000_000, ageMaxMs: 1 };
+const LIMITS = { rowsMax: 4, bytesMax: 1_000_000, ageMaxMs: 1 };
 
-  /** Four rows of a named, uncompleted block are stored; the log keeps `kept` of their records. */
-  async function loseWithin(kept: number) {
-    const bench = createBench();
-    const { log, store, append } = bench;
-    await append(4);
-    const dead = bench.open({ limits });
-    store.onWrite = (_block, moment) => {
-      if (moment === 'after') dead.kill();
-    };
-    await until('the rows stand', () => store.rows.length === 4);
-    store.onWrite = async () => void (await turn());
-    log.truncate(TOPIC, 0, kept);
-    await append(4);
-    return bench;
-  }
+/** Four rows of a named, uncompleted block are stored; the log keeps `kept` of their records. */
+async function loseWithin(kept: number) {
+  const bench = createBench();
+  const { log, store, append } = bench;
+  await append(4);
+  const dead = bench.open({ limits: LIMITS });
+  store.onWrite = (_block, moment) => {
+    if (moment === 'after') dead.kill();
+  };
+  await until('the rows are stored', () => store.rows.length === 4);
+  store.onWrite = async () => void (await turn());
+  log.truncate(TOPIC, 0, kept);
+  await append(4);
+  return bench;
+}
 
-  it('doubles no row of records that the log has kept, and leaves out no other, also when blocks are cut differently', async () => {
-    const property = fc.asyncProperty(
-      fc.integer({ min: 0, max: 3 }),
-      fc.integer({ min: 1, max: 5 }),
-      // Long enough for a block or two after the decision. The next owner knows the decision only from the commit.
-      fc.array(fc.integer({ min: 0, max: 40 }), { maxLength: 3 }),
-      async (kept, rowsMax, kills) => {
-        const { log, store, open } = await loseWithin(kept);
-        log.decide({ topic: TOPIC, partition: 0, from: 0 });
-        const reopen = () => open({ limits: { ...limits, rowsMax } });
-        for (const turns of kills) {
-          const consumer = reopen();
-          await pass(turns);
-          consumer.kill();
-        }
-        const last = reopen();
-        await until('it reads on', () => last.ready());
-        await last.idle();
-        await last.close();
-        const records = log.records(TOPIC).map(({ value }) => `${value}`);
-        const rows = store.rows.map(({ text }) => text);
-        expect(rows.filter((text) => records.includes(text)).sort()).toEqual(records.sort());
-      },
-    );
-    await fc.assert(property, { numRuns: 60 });
-  });
+it('a decision about a log that lost its end within the block of a dead owner doubles no kept row and skips no other', async () => {
+  const property = fc.asyncProperty(
+    fc.integer({ min: 0, max: 3 }),
+    fc.integer({ min: 1, max: 5 }),
+    // Long enough for a block or two after the decision. The next owner knows the decision only from the commit.
+    fc.array(fc.integer({ min: 0, max: 40 }), { maxLength: 3 }),
+    async (kept, rowsMax, kills) => {
+      const { log, store, open } = await loseWithin(kept);
+      log.decide({ topic: TOPIC, partition: 0, from: 0 });
+      const reopen = () => open({ limits: { ...LIMITS, rowsMax } });
+      for (const turns of kills) {
+        const consumer = reopen();
+        await pass(turns);
+        consumer.kill();
+      }
+      const last = reopen();
+      await until('the consumer is ready', () => last.ready());
+      await last.idle();
+      await last.close();
+      const records = log.records(TOPIC).map(({ value }) => `${value}`);
+      const rows = store.rows.map(({ text }) => text);
+      expect(rows.filter((text) => records.includes(text)).sort()).toEqual(records.sort());
+    },
+  );
+  await fc.assert(property, { numRuns: 60 });
 });
 
-describe('a log of which retention has taken the batch that was read last', () => {
-  /**
-   * Three records are read and committed. Then retention deletes the first `start` records, and another leader appends.
-   */
-  async function ageBetween({ start, unread }: { start: number; unread: number }) {
-    const bench = createBench();
-    await bench.append(3);
-    const before = bench.open();
-    await before.idle();
-    await before.close();
-    await bench.append(unread);
-    bench.log.expire(TOPIC, 0, start);
-    // Nothing is lost; this only starts a new leader epoch.
-    bench.log.truncate(TOPIC, 0, 3 + unread);
-    await bench.append(2);
-    return bench;
-  }
+it.each([
+  ['all read records', { start: 3, unread: 0 }],
+  ['unread records as well', { start: 5, unread: 4 }],
+])('a log of which retention deleted %s is read on after a change of its leader', async (_, { start, unread }) => {
+  const { log, store, append, open } = createBench();
+  await append(3);
+  const before = open();
+  await before.idle();
+  await before.close();
+  await append(unread);
+  log.expire(TOPIC, 0, start);
+  // Loses nothing, but starts a new leader epoch.
+  log.truncate(TOPIC, 0, 3 + unread);
+  await append(2);
+  const consumer = open();
+  await until('the rest is stored', () => store.offsets(TOPIC).at(-1) === `0/${log.records(TOPIC).length - 1}`);
+  expect(consumer.ready()).toBe(true);
+  await consumer.close();
+  expect(store.rows).toHaveLength(log.records(TOPIC).length - (start - 3));
+});
 
-  it.each([
-    ['all that was read', { start: 3, unread: 0 }],
-    ['records that nobody has read as well', { start: 5, unread: 4 }],
-  ])('and %s is read on behind the next leader', async (_, aged) => {
-    const { log, store, open } = await ageBetween(aged);
-    const consumer = open();
-    await until('what is left is stored', () => store.offsets(TOPIC).at(-1) === `0/${log.records(TOPIC).length - 1}`);
-    expect(consumer.ready()).toBe(true);
-    await consumer.close();
-    expect(store.rows).toHaveLength(log.records(TOPIC).length - (aged.start - 3));
-  });
-
-  it('is read on too when that happens while it is being read', async () => {
-    const { log, store, append, open } = createBench();
-    const consumer = open();
-    await append(3);
-    await consumer.idle();
-    log.expire(TOPIC, 0, 3);
-    log.truncate(TOPIC, 0, 3);
-    await append(2);
-    await until('what is left is stored', () => store.rows.length === 5);
-    await consumer.close();
-  });
+it('a log of which retention deleted all read records is read on after a change of its leader while it is consumed', async () => {
+  const { log, store, append, open } = createBench();
+  const consumer = open();
+  await append(3);
+  await consumer.idle();
+  log.expire(TOPIC, 0, 3);
+  log.truncate(TOPIC, 0, 3);
+  await append(2);
+  await until('the rest is stored', () => store.rows.length === 5);
+  await consumer.close();
 });

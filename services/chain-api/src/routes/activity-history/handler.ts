@@ -35,28 +35,28 @@ export interface HistoryParts {
 
 type RequestedPage = Omit<PageQuery, 'horizon'>;
 
-/** Builds GET activity-history: a page of changes, in the order of `updated_at`. */
+/** GET activity-history: changes in the order of `updated_at`. */
 export function createHistoryRead({ store, cursors, horizonOf, deadlineMs }: HistoryParts): ChainRead {
-  const company = createReaderCount();
-  const horizonAt = async (question: RequestedPage, chain: Chain, hasCompany: boolean): Promise<number> => {
-    // A cursor is signed, so the feed was complete up to its place when it was issued, and still is. This process may
-    // know a lower watermark or none. Using only that one would silently leave out rows before the cursor.
-    const known = await horizonOf(chain.partition, hasCompany);
-    if (known === null && question.direction === 'next')
-      // A page that ends here would look like the end of the history.
-      throw new Error(`nobody has said yet how far partition ${chain.partition} is known`);
-    return Math.max(known ?? 0, toHorizon(question.gap.updatedAt));
+  const readers = createReaderCount();
+  const horizonAt = async (query: RequestedPage, chain: Chain, isShared: boolean): Promise<number> => {
+    // The feed was complete up to a signed cursor when it was issued. This process may know a lower watermark, which
+    // would leave out rows before the cursor.
+    const known = await horizonOf(chain.partition, isShared);
+    if (known === null && query.direction === 'next')
+      // An empty page would look like the end of the history.
+      throw new Error(`no watermark is known for partition ${chain.partition} is known`);
+    return Math.max(known ?? 0, toHorizon(query.gap.updatedAt));
   };
-  const readPage = async (question: RequestedPage, chain: Chain): Promise<ActivityPage> => {
-    const hasCompany = company.isThere();
-    const horizon = await horizonAt(question, chain, hasCompany);
-    const page = await store.readPage({ ...question, horizon });
+  const readPage = async (query: RequestedPage, chain: Chain): Promise<ActivityPage> => {
+    const isShared = readers.areConcurrent();
+    const horizon = await horizonAt(query, chain, isShared);
+    const page = await store.readPage({ ...query, horizon });
     assertOfPartition(page, chain);
-    // A reader treats a page that is not full as the end, so it must have everything published before the request.
-    if (!hasCompany || question.direction === 'previous' || page.rows.length >= question.limit) return page;
-    const latest = await horizonAt(question, chain, false);
+    // A page that is not full is read as the end: it must have everything published before the request.
+    if (!isShared || query.direction === 'previous' || page.rows.length >= query.limit) return page;
+    const latest = await horizonAt(query, chain, false);
     if (latest === horizon) return page;
-    const again = await store.readPage({ ...question, horizon: latest });
+    const again = await store.readPage({ ...query, horizon: latest });
     assertOfPartition(again, chain);
     return again;
   };
@@ -69,10 +69,10 @@ export function createHistoryRead({ store, cursors, horizonOf, deadlineMs }: His
         const cursor = cursors.decode(text, scope);
         return cursor.ok ? cursor.position : null;
       });
-      company.came();
-      const reading = readPage({ ...query, chain: chain.name }, chain).finally(company.left);
+      readers.enter();
+      const reading = readPage({ ...query, chain: chain.name }, chain).finally(readers.leave);
       const page = await settleWithin(deadlineMs, reading);
-      // The same object for all rows, because cursors cache by it.
+      // Cursors cache by this object.
       scope ??= { chain: chain.name, filters: query.filters };
       const shownChain = JSON.stringify({ id: chain.id, name: chain.name });
       const cursorsOf = JSON.stringify({
@@ -84,61 +84,56 @@ export function createHistoryRead({ store, cursors, horizonOf, deadlineMs }: His
   };
 }
 
-/** Readers who share a statement get answers at once and ask again a moment later. In between they still count. */
+/** Readers of a shared statement send their next requests a moment later. */
 const CONCURRENT_FOR_MS = 50;
 
-/** Knows whether several pages are being read at the same time, or were a moment ago. */
+/** Whether several pages are being read, or were a moment ago. */
 function createReaderCount() {
   let underWay = 0;
   let lastAtMs = Number.NEGATIVE_INFINITY;
   return {
-    came: (): void => {
+    enter: (): void => {
       underWay++;
       if (underWay > 1) lastAtMs = performance.now();
     },
-    left: (): void => void underWay--,
-    isThere: (): boolean => performance.now() - lastAtMs < CONCURRENT_FOR_MS,
+    leave: (): void => void underWay--,
+    areConcurrent: (): boolean => performance.now() - lastAtMs < CONCURRENT_FOR_MS,
   };
 }
 
-/**
- * Checks that all rows are of the horizon's partition, because rows of another one could be missed.
- * @throws Error when the setting of the number of partitions differs from the topic's
- */
+/** Rows of another partition could be missed. @throws Error */
 function assertOfPartition({ rows }: ActivityPage, { name, partition }: Chain): void {
   const other = rows.find((row) => row.partition !== partition);
   if (other !== undefined)
     throw new Error(
-      `activities of ${name} stand in partition ${other.partition} and not in ${partition}: is ACTIVITY_PARTITIONS what the topic has?`,
+      `activities of ${name} are in partition ${other.partition} and not in ${partition}: is ACTIVITY_PARTITIONS what the topic has?`,
     );
 }
 
-/** The requested page of a chain's history. */
 export interface HistoryQuery extends CursorPosition {
   readonly filters: ActivityFilters;
   readonly limit: number;
 }
 
-/** Finds the place of a cursor; null when its signature or its filters differ. */
+/** null when its signature or filters differ. */
 export type FindPosition = (text: string, filters: ActivityFilters) => CursorPosition | null;
 
 const FIRST_PAGE: CursorPosition = { direction: 'next', gap: START_GAP };
 
-/** Both names bound `indexed_at`: contract, "Parameters of a history". */
+/** Both bound `indexed_at`: contract, "Parameters of a history". */
 const FROM = ['from_updated_at', 'from_indexed_at'] as const;
 const TO = ['to_updated_at', 'to_indexed_at'] as const;
 
-/** Digits finer than a microsecond that are not all zero. */
 const FINER = /\.\d{6}0*[1-9]/;
 const TIME_EXPECTED =
   'an ISO 8601 time in UTC with at most nine fractional digits, such as 2026-01-31T12:00:00.000000Z';
 
-/** The first whole microsecond that is not before the time. */
+/** The first microsecond not before the time. */
 const LOWER_BOUND: Kind<number> = {
   expected: TIME_EXPECTED,
   parse: (text) => toMicros(text, FINER.test(text) ? 1 : 0),
 };
-/** The last whole microsecond that is not after the time. */
+/** The last microsecond not after the time. */
 const UPPER_BOUND: Kind<number> = { expected: TIME_EXPECTED, parse: (text) => toMicros(text, 0) };
 
 const TYPE: Kind<ActivityType> = {
@@ -146,19 +141,16 @@ const TYPE: Kind<ActivityType> = {
   parse: (text) => ACTIVITY_TYPES.find((type) => type === text) ?? null,
 };
 
-/**
- * Reads the query of a request target. Unknown parameters are ignored.
- * @throws PublicError VALIDATION_ERROR with all faults
- */
-export function parseHistoryQuery(target: string, findPlace: FindPosition): HistoryQuery {
+/** Unknown parameters are ignored. @throws PublicError VALIDATION_ERROR with all faults */
+export function parseHistoryQuery(target: string, findPosition: FindPosition): HistoryQuery {
   const parameters = createParameters(parseQuery(target));
   const filters = readFilters(parameters);
   const areFiltersRight = parameters.faults.length === 0;
   const limit = parameters.read('page_size', PAGE_SIZE_KIND) ?? PAGE_SIZE;
-  // A cursor belongs to filters, so it can be checked only if they are valid.
-  const place = areFiltersRight ? parameters.read('page_cursor', cursorOf(filters, findPlace)) : null;
+  // Only valid filters can be compared with those of a cursor.
+  const position = areFiltersRight ? parameters.read('page_cursor', cursorOf(filters, findPosition)) : null;
   if (parameters.faults.length > 0) throw invalidParameters(parameters.faults);
-  return { filters, limit, ...(place ?? FIRST_PAGE) };
+  return { filters, limit, ...(position ?? FIRST_PAGE) };
 }
 
 function readFilters({ read, readEither }: Parameters): ActivityFilters {
@@ -170,14 +162,14 @@ function readFilters({ read, readEither }: Parameters): ActivityFilters {
   };
 }
 
-function cursorOf(filters: ActivityFilters, findPlace: FindPosition): Kind<CursorPosition> {
+function cursorOf(filters: ActivityFilters, findPosition: FindPosition): Kind<CursorPosition> {
   return {
-    expected: 'a cursor of a page of this chain with the same filters, as it was returned',
-    parse: (text) => findPlace(text, filters),
+    expected: 'a cursor of an earlier page of this chain with the same filters',
+    parse: (text) => findPosition(text, filters),
   };
 }
 
-/** Stored times are from 1970 to `MICROSECONDS_MAX`. Times outside become the nearest value outside. */
+/** Times outside of the stored range become the nearest value outside. */
 function toMicros(text: string, add: number): number | null {
   const micros = parseTimestampMicros(text) + add;
   return Number.isNaN(micros) ? null : Math.min(Math.max(micros, -1), MICROSECONDS_MAX + 1);

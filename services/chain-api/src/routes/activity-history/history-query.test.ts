@@ -9,13 +9,13 @@ const ADDRESS = '0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed';
 const NOON = '2026-11-22T12:00:00.000000Z';
 const NOON_US = Date.UTC(2026, 10, 22, 12) * 1000;
 const none: FindPosition = () => null;
-const parse = (query: string, findPlace = none) =>
-  parseHistoryQuery(`/v1/chains/c/activity-history?${query}`, findPlace);
+const parse = (query: string, findPosition = none) =>
+  parseHistoryQuery(`/v1/chains/c/activity-history?${query}`, findPosition);
 
 /** Names of the parameters that are refused. */
-function refusedBy(query: string, findPlace = none): string[] {
+function refusedBy(query: string, findPosition = none): string[] {
   try {
-    parse(query, findPlace);
+    parse(query, findPosition);
     return [];
   } catch (fault) {
     const { code, details } = fault as { code: string; details: { errors: { field: string; message: string }[] } };
@@ -132,9 +132,9 @@ describe('the query of a history', () => {
 
   it('uses the place of a cursor, which is looked up with the query’s filters', () => {
     const start = { direction: 'previous', gap: { side: 'before', updatedAt: 7, id: START_GAP.id } } as const;
-    const findPlace: FindPosition = (text, filters) => (text === 'mine' && filters.type === 'mint' ? start : null);
-    expect(parse('page_cursor=mine&activity_type=mint', findPlace)).toMatchObject(start);
-    expect(refusedBy('page_cursor=mine', findPlace)).toEqual(['page_cursor']);
+    const findPosition: FindPosition = (text, filters) => (text === 'mine' && filters.type === 'mint' ? start : null);
+    expect(parse('page_cursor=mine&activity_type=mint', findPosition)).toMatchObject(start);
+    expect(refusedBy('page_cursor=mine', findPosition)).toEqual(['page_cursor']);
   });
 
   it('reports no fault of a cursor when the filters are invalid', () => {

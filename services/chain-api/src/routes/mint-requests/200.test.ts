@@ -29,13 +29,13 @@ describe('200', () => {
     const body = { assets: [{ reference_id: 'template', owner_address: `0x${'ab'.repeat(20)}` }] };
     await api.call(MINTS, { body });
     const template = toRequestedState(api.minting.requests[0]!);
-    const askedAt = Date.now();
+    const requestedAt = Date.now();
     const stateOf = (referenceId: string, at: number): MintState => ({
       ...template,
       referenceId,
       attemptId: String(at).repeat(32),
-      requestedAt: askedAt + at,
-      changedAt: askedAt + at,
+      requestedAt: requestedAt + at,
+      changedAt: requestedAt + at,
     });
     const seen: string[] = [];
     let cursor = '';

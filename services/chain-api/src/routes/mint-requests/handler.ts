@@ -39,7 +39,7 @@ export interface MintParts {
   readonly deadlineMs: number;
 }
 
-/** Builds POST mint-requests: accepts every asset of the body, or none. */
+/** POST mint-requests: accepts all assets or none. */
 export function createMint(parts: MintParts): CollectionOperation {
   const { collections, acceptMints, policy, quotas, withBody, deadlineMs } = parts;
   return {
@@ -49,18 +49,18 @@ export function createMint(parts: MintParts): CollectionOperation {
     answer: async ({ exchange, collection, record, authoriseAgain }) => {
       const { projectId, environmentId } = record;
       const call = { exchange, projectId, bytesMax: MINT_BODY_BYTES_MAX };
-      const standing = await withBody(call, async (body) => {
+      const status = await withBody(call, async (body) => {
         await authoriseAgain();
         const assets = parseMintBody(body);
         const requireSigner = () => collections.requireSigner(environmentId);
         const order = { collection, projectId, environmentId, requireSigner, assets, traceId: exchange.traceId };
-        // The work goes on after the deadline, because requests that reach the log later must be confirmed too.
+        // Continues after the deadline: requests that reach the log later must be confirmed.
         return settleWithin(deadlineMs, acceptMints(order));
       }).catch(async (fault: unknown) => {
         await showQuota(exchange, { quotas, policy, projectId }, fault);
         throw fault;
       });
-      const texts = toQuotaTexts(policy, standing, Date.now());
+      const texts = toQuotaTexts(policy, status, Date.now());
       exchange.answer(202, JSON.stringify(toQuotaBody('mint', texts)), toQuotaHeaders('mint', texts, false));
     },
   };
@@ -70,7 +70,7 @@ export interface ListMintRequestsParts {
   readonly reader: Pick<MintReader, 'readPage'>;
   readonly cursors: MintCursors;
   readonly deadlineMs: number;
-  /** Milliseconds after which a request is in the tables. */
+  /** Age at which a request is in the tables. */
   readonly settleMs: number;
 }
 
@@ -79,19 +79,19 @@ const STATUS: Kind<MintStatus> = {
   parse: (text) => MINT_STATUSES.find((status) => status === text) ?? null,
 };
 
-/** Builds GET mint-requests: requests of the tables in the order in which they were made. */
+/** GET mint-requests: from the tables, in order of acceptance. */
 export function createListMintRequests(parts: ListMintRequestsParts): CollectionOperation {
   const { reader, cursors, deadlineMs, settleMs } = parts;
   return {
     method: 'GET',
     path: PATH,
     answer: async ({ exchange, chain, collection, record }) => {
-      const asked = parseListQuery(exchange.request.url ?? '', collection, cursors);
-      const askedAtMs = Date.now();
-      // Requests of a project that had the collection before are not shown to this one.
-      const question: MintPageQuery = { ...asked, owner: record, horizon: askedAtMs - settleMs };
-      const { states, previous, next } = await settleWithin(deadlineMs, reader.readPage(question));
-      const scope = { collection, status: question.status };
+      const requested = parseListQuery(exchange.request.url ?? '', collection, cursors);
+      const receivedAtMs = Date.now();
+      // Requests of an earlier project of the collection are not shown.
+      const query: MintPageQuery = { ...requested, owner: record, horizon: receivedAtMs - settleMs };
+      const { states, previous, next } = await settleWithin(deadlineMs, reader.readPage(query));
+      const scope = { collection, status: query.status };
       const page = {
         previous_cursor: cursors.encode({ direction: 'previous', gap: previous }, scope),
         next_cursor: cursors.encode({ direction: 'next', gap: next }, scope),
@@ -113,13 +113,13 @@ function parseListQuery(
   const isScopeRight = parameters.faults.length === 0;
   const limit = parameters.read('page_size', PAGE_SIZE_KIND) ?? PAGE_SIZE;
   const cursor = {
-    expected: 'a cursor of a page of this collection with the same status, as it was returned',
+    expected: 'a cursor of an earlier page of this collection with the same status',
     parse: (text: string) => cursors.decode(text, { collection, status }),
   };
-  // A cursor belongs to a status, so it can be checked only if that is valid.
-  const place = isScopeRight ? parameters.read('page_cursor', cursor) : null;
+  // Only a valid status can be compared with that of a cursor.
+  const position = isScopeRight ? parameters.read('page_cursor', cursor) : null;
   if (parameters.faults.length > 0) throw invalidParameters(parameters.faults);
-  return { collection, status, limit, ...(place ?? { gap: START_GAP, direction: 'next' }) };
+  return { collection, status, limit, ...(position ?? { gap: START_GAP, direction: 'next' }) };
 }
 
 export interface GetMintRequestParts {
@@ -129,17 +129,15 @@ export interface GetMintRequestParts {
   readonly deadlineMs: number;
 }
 
-/**
- * Builds GET mint-requests/{reference_id}: a list of one. A request is found as soon as it was answered with 202. One
- * that was finished long ago is found in the tables.
- */
+/** GET mint-requests/{reference_id}: found immediately after the 202, later in the tables. */
 export function createGetMintRequest(parts: GetMintRequestParts): CollectionOperation {
   const { claims, reader, cursors, deadlineMs } = parts;
   const find = async (scope: MintScope, referenceId: string): Promise<MintState | null> => {
     const found = await claims.read(scope, referenceId);
     if (found.state !== null) return found.state;
     const stored = await reader.readOne(scope, referenceId);
-    if (stored === null && !found.isComplete) throw new Error('states may be missing, and come back from the log');
+    if (stored === null && !found.isComplete)
+      throw new Error('states may be missing until the log has been read again');
     return stored;
   };
   return {
@@ -149,7 +147,7 @@ export function createGetMintRequest(parts: GetMintRequestParts): CollectionOper
       const referenceId = params.reference_id ?? '';
       const named = { ...collection, projectId: record.projectId };
       const state = isReferenceId(referenceId) ? await settleWithin(deadlineMs, find(named, referenceId)) : null;
-      // A request of an earlier project of the collection does not exist for this project.
+      // Requests of an earlier project of the collection are not shown.
       if (state === null || !isOwnedBy(state, record))
         throw new PublicError('RESOURCE_NOT_FOUND', { message: 'The collection has no such mint request.' });
       const scope = { collection, status: null };

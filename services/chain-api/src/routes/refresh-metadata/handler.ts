@@ -25,7 +25,7 @@ export interface RefreshParts {
   readonly deadlineMs: number;
 }
 
-/** Builds the three operations that accept metadata: of a collection, of stacks, of tokens. */
+/** The three operations that set metadata. */
 export function createRefreshes(parts: RefreshParts): readonly CollectionOperation[] {
   const refresh = createRefresh(parts);
   const createList = (path: string, parse: (body: Buffer) => readonly SubjectMetadata[]): CollectionOperation => ({
@@ -63,17 +63,16 @@ export function createRefreshes(parts: RefreshParts): readonly CollectionOperati
   ];
 }
 
-/** The content of a body, and the part that the answer repeats. */
 interface ReadRefresh<T> {
   readonly subjects: readonly SubjectMetadata[];
   readonly read: T;
 }
 
-/** Builds their common part: body, quota, log. */
+/** Body, quota, log. */
 function createRefresh({ quotas, policy, publish, withBody, deadlineMs }: RefreshParts) {
   const accept = async ({ record, exchange, collection }: CollectionCall, subjects: readonly SubjectMetadata[]) => {
-    const standing = await quotas.take(record.projectId, policy, subjects.length);
-    if (!standing.isAllowed) throw new QuotaSpent(standing);
+    const status = await quotas.take(record.projectId, policy, subjects.length);
+    if (!status.isAllowed) throw new QuotaSpent(status);
     const { chain, contractAddress } = collection;
     const common: Omit<ChainMetadataRecord, keyof SubjectMetadata> = {
       chain,
@@ -84,7 +83,7 @@ function createRefresh({ quotas, policy, publish, withBody, deadlineMs }: Refres
       traceId: exchange.traceId,
     };
     await publish(subjects.map((subject) => ({ ...common, ...subject })));
-    return standing;
+    return status;
   };
   return async <T>(
     call: CollectionCall,
@@ -96,8 +95,8 @@ function createRefresh({ quotas, policy, publish, withBody, deadlineMs }: Refres
       return await withBody({ exchange, projectId, bytesMax: REFRESH_BODY_BYTES_MAX }, async (body) => {
         await call.authoriseAgain();
         const wanted = read(body);
-        const standing = await settleWithin(deadlineMs, accept(call, wanted.subjects));
-        return { texts: toQuotaTexts(policy, standing, Date.now()), read: wanted.read };
+        const status = await settleWithin(deadlineMs, accept(call, wanted.subjects));
+        return { texts: toQuotaTexts(policy, status, Date.now()), read: wanted.read };
       });
     } catch (fault) {
       await showQuota(exchange, { quotas, policy, projectId }, fault);

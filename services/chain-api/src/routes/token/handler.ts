@@ -8,12 +8,12 @@ import { CACHE_HEADERS, type ChainRead } from '../chain-route.ts';
 
 export interface TokenParts {
   store: Pick<ChainStore, 'readToken'>;
-  /** For contracts that the store does not know. */
+  /** For contracts that are not stored. */
   tokenLookup: TokenLookup;
   deadlineMs: number;
 }
 
-/** Builds GET tokens/{contract_address}: one token, or 304 when the caller has it as it is. */
+/** GET tokens/{contract_address}, or 304 for an unchanged token. */
 export function createTokenRead({ store, tokenLookup, deadlineMs }: TokenParts): ChainRead {
   const read = async (chain: string, address: string, caller: string) =>
     (await store.readToken(chain, address)) ?? (await tokenLookup.find(chain, address, caller));
@@ -36,17 +36,15 @@ export function createTokenRead({ store, tokenLookup, deadlineMs }: TokenParts):
   };
 }
 
-/** Sixteen bytes are enough that two bodies of one token never share them. */
 const HASH_BYTES = 16;
-/** One entity tag, weak or strong: RFC 9110, 8.8.3. Commas may stand between quotes, so a list is not split at them. */
+/** A weak or strong tag (RFC 9110, 8.8.3). Tags may contain commas. */
 const TAG = /(?:W\/)?("[^"]*")/g;
 
-/** The strong entity tag of a body. */
 export function etagOf(body: string): string {
   return `"${createHash('sha256').update(body).digest().subarray(0, HASH_BYTES).toString('base64url')}"`;
 }
 
-/** Whether the caller has the present version: RFC 9110, 13.1.2. Tags are compared weakly there. */
+/** RFC 9110, 13.1.2: compared weakly. */
 export function isFresh(ifNoneMatch: string | undefined, etag: string): boolean {
   if (ifNoneMatch === undefined) return false;
   if (ifNoneMatch.trim() === '*') return true;

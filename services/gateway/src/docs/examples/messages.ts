@@ -4,7 +4,7 @@ import { NO_MEMORY } from '@playline/http';
 import { type ExampleContext, headersWith, type Situation } from './context.ts';
 
 const TARGET = '/v1/audience/messages';
-/** One id for each accepted message: a second message with the same id would count as a copy of the first. */
+/** One id for each accepted message. */
 const IDS = {
   track: '6f1c1f0e-8c2a-4e0b-9d5e-0c6a7b1d2e3f',
   identify: '0192f3a4-5b6c-7d8e-9f00-112233445566',
@@ -14,7 +14,7 @@ const IDS = {
 } as const;
 const ANONYMOUS_ID = 'b2c7e4f0-visitor';
 
-/** One message of an otherwise valid batch, and what is wrong with it. */
+/** A message with one error. */
 interface Refusal {
   readonly name: string;
   readonly title: string;
@@ -31,19 +31,19 @@ const REFUSALS: readonly Refusal[] = [
   },
   {
     name: 'invalid-enum',
-    title: 'A surface that is none of the four',
+    title: 'An unknown surface',
     message: { surface: 'console' },
     error: {
       field: 'surface',
       code: 'INVALID_ENUM',
-      message: 'surface: Invalid option: expected one of "web"|"pixel"|"unity"|"unreal"',
+      message: 'surface is not one of web, pixel, unity, unreal',
     },
   },
   {
     name: 'invalid-format',
-    title: 'A messageId that is no UUID',
+    title: 'A messageId that is not a UUID',
     message: { messageId: 'level-7' },
-    error: { field: 'messageId', code: 'INVALID_FORMAT', message: 'messageId: is not a UUID' },
+    error: { field: 'messageId', code: 'INVALID_FORMAT', message: 'messageId is not a UUID' },
   },
   {
     name: 'invalid-value',
@@ -58,12 +58,11 @@ const REFUSALS: readonly Refusal[] = [
     error: {
       field: 'type',
       code: 'UNSUPPORTED_TYPE',
-      message: 'type: Invalid option: expected one of "track"|"page"|"screen"|"identify"|"alias"',
+      message: 'type is not one of track, page, screen, identify, alias',
     },
   },
 ];
 
-/** Examples of POST /v1/audience/messages. */
 export function createMessagesExamples(context: ExampleContext): Example[] {
   const eventTimestamp = new Date(context.nowMs).toISOString();
   const track = {
@@ -91,7 +90,7 @@ export function createMessagesExamples(context: ExampleContext): Example[] {
     ...refused,
     {
       name: 'duplicate-message-id',
-      title: 'Two messages with one id',
+      title: 'Two messages with the same id',
       request: post([track, { ...track, eventName: 'level_start' }]),
       answer: validated(0, 2, [
         {
@@ -148,7 +147,7 @@ function createTaken(track: Record<string, unknown>, post: Post): Example[] {
     },
     {
       name: 'partly-rejected',
-      title: 'One good message, one without a user',
+      title: 'One valid message, one without a user',
       request: post([
         { ...track, messageId: IDS.partly },
         { type: 'identify', messageId: IDS.refused, eventTimestamp, anonymousId: ANONYMOUS_ID },
@@ -163,12 +162,11 @@ function createTaken(track: Record<string, unknown>, post: Post): Example[] {
   ];
 }
 
-/** Examples of answers of a service that cannot take the batch now. */
 function createFaults(context: ExampleContext, request: Example['request']): (Example & { situation: Situation })[] {
   return [
     {
       name: 'too-many-requests',
-      title: 'The service has no room for another body',
+      title: 'The service has no memory for another body',
       situation: 'full',
       request,
       answer: envelope(context, 'TOO_MANY_REQUESTS_ERROR', { message: NO_MEMORY, headers: { 'retry-after': '1' } }),
@@ -183,7 +181,6 @@ function createFaults(context: ExampleContext, request: Example['request']): (Ex
   ];
 }
 
-/** Examples of bodies that are not a batch. */
 function createRefusedBatches(context: ExampleContext, post: Post): Example[] {
   const fault = (name: string, title: string, rest: Pick<Example, 'request' | 'answer'>): Example => ({
     name,
@@ -197,13 +194,13 @@ function createRefusedBatches(context: ExampleContext, post: Post): Example[] {
   return [
     fault('empty-batch', 'No message at all', {
       request: batch,
-      answer: answer('messages must not be empty', {
+      answer: answer('messages is empty', {
         field: 'messages',
         messagesMin: 1,
         messagesMax: BATCH_MESSAGES_MAX,
       }),
     }),
-    fault('unreadable-json', 'A number that JSON does not have, in the second message', {
+    fault('unreadable-json', 'Invalid JSON in the second message', {
       request: { ...batch, body: '{"messages": [{},\n  {"properties": {"fps": NaN}}]}' },
       answer: answer('The body is not valid UTF-8 JSON: unexpected NaN in line 2, column 26.', {
         offset: 43,
@@ -217,11 +214,11 @@ function createRefusedBatches(context: ExampleContext, post: Post): Example[] {
       request: withHeader({ 'content-type': 'text/plain' }),
       answer: answer('The body must be application/json.', { header: 'content-type' }),
     }),
-    fault('unknown-encoding', 'A compression that is not known', {
+    fault('unknown-encoding', 'An unknown compression', {
       request: withHeader({ 'content-encoding': 'compress' }),
-      answer: answer('The body may be sent as gzip, deflate, br, zstd or as it is.', { header: 'content-encoding' }),
+      answer: answer('The content encoding is not gzip, deflate, br or zstd.', { header: 'content-encoding' }),
     }),
-    fault('broken-encoding', 'A body that is not compressed as it says', {
+    fault('broken-encoding', 'A body that is not compressed as announced', {
       request: withHeader({ 'content-encoding': 'gzip' }),
       answer: answer('The body is not readable as gzip.', { header: 'content-encoding' }),
     }),
@@ -245,7 +242,7 @@ function createKeyFaults(
     },
     {
       name: 'unknown-key',
-      title: 'A key that is nobody’s',
+      title: 'An unknown key',
       request: post({ [header]: 'pk_unknown', ...JSON_TYPE }),
       answer: envelope(context, 'UNAUTHORISED_REQUEST', { details: { header } }),
     },

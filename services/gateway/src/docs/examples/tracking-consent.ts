@@ -4,7 +4,6 @@ import { type ExampleContext, headersWith } from './context.ts';
 const TARGET = '/v1/audience/tracking-consent';
 const ANONYMOUS_ID = 'b2c7e4f0-visitor';
 
-/** Examples of GET /v1/audience/tracking-consent. */
 export function createReadConsentExamples(context: ExampleContext): Example[] {
   const headers = headersWith(context, 'publishable');
   const [header = ''] = Object.keys(headers);
@@ -12,12 +11,12 @@ export function createReadConsentExamples(context: ExampleContext): Example[] {
   return [
     {
       name: 'consent-not-set',
-      title: 'A visitor who has not been asked',
+      title: 'A visitor without a choice',
       request: get('?anonymousId=9d0c-visitor'),
       answer: success(200, { status: 'not_set' }),
     },
     {
-      name: 'consent-of-nobody',
+      name: 'consent-without-id',
       title: 'No anonymousId',
       request: get(''),
       answer: envelope(context, 'VALIDATION_ERROR', {
@@ -27,14 +26,13 @@ export function createReadConsentExamples(context: ExampleContext): Example[] {
     },
     {
       name: 'consent-unknown-key',
-      title: 'A key that is nobody’s: this operation answers 400',
+      title: 'An unknown key: this operation answers 400',
       request: { ...get(`?anonymousId=${ANONYMOUS_ID}`), headers: { [header]: 'pk_unknown' } },
       answer: envelope(context, 'VALIDATION_ERROR', { details: { header } }),
     },
   ];
 }
 
-/** Examples of PUT /v1/audience/tracking-consent. */
 export function createWriteConsentExamples(context: ExampleContext): Example[] {
   const headers = headersWith(context, 'publishable', JSON_TYPE);
   const put = (body: unknown) => ({ method: 'PUT', target: TARGET, headers, body: toText(body) }) as const;
@@ -50,7 +48,7 @@ export function createWriteConsentExamples(context: ExampleContext): Example[] {
       title: 'not_set cannot be written',
       request: put({ anonymousId: ANONYMOUS_ID, status: 'not_set', source: 'cookie-banner' }),
       answer: envelope(context, 'VALIDATION_ERROR', {
-        message: 'status must be none, anonymous or full',
+        message: 'status is not one of none, anonymous, full',
         details: { field: 'status' },
       }),
     },

@@ -1,7 +1,7 @@
 import { IDENTITY_TYPES, type IdentityKind } from '@playline/contracts';
 import type { IdentityGraph } from '@playline/people';
 import { until } from '@playline/testkit';
-import { describe, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { erase, sentErasures } from '../../test/audience-calls.ts';
 import { openGateway, type TestGateway } from '../../test/open-gateway.ts';
 
@@ -27,27 +27,28 @@ async function link(gateway: TestGateway, [a, b]: [[IdentityKind, string], [Iden
   await graph.apply({ ...source, after, through: after + 1, facts: [fact] });
 }
 
-describe('202', () => {
-  it('has no body and the id of the erasure, and puts the request on the log, keyed by the environment', async () => {
-    const gateway = await openGateway();
-    const startedAt = Date.now();
-    const answer = await erase(gateway);
-    expect(answer.status).toBe(202);
-    expect(await answer.text()).toBe('');
-    const [request] = sentErasures(gateway.producer);
-    expect(answer.headers.get('x-erasure-id')?.replaceAll('-', '')).toBe(request!.erasureId.toString('hex'));
-    expect(request).toMatchObject({ environmentId: ENVIRONMENT, traceId: answer.headers.get('x-trace-id') });
-    expect(request!.requestedAt).toBeGreaterThanOrEqual(startedAt);
-    expect(request!.cutoffAt).toBe(request!.requestedAt + 2000);
-    expect(gateway.producer.sent[0]!.records[0]!.key).toEqual(Buffer.from(ENVIRONMENT));
-  });
+it('a 202 to an erasure request has no body and the id of the erasure, and puts the request on the log, keyed by the environment', async () => {
+  const gateway = await openGateway();
+  const startedAt = Date.now();
+  const answer = await erase(gateway);
+  expect(answer.status).toBe(202);
+  expect(await answer.text()).toBe('');
+  const [request] = sentErasures(gateway.producer);
+  expect(answer.headers.get('x-erasure-id')?.replaceAll('-', '')).toBe(request!.erasureId.toString('hex'));
+  expect(request).toMatchObject({ environmentId: ENVIRONMENT, traceId: answer.headers.get('x-trace-id') });
+  expect(request!.requestedAt).toBeGreaterThanOrEqual(startedAt);
+  expect(request!.cutoffAt).toBe(request!.requestedAt + 2000);
+  expect(gateway.producer.sent[0]!.records[0]!.key).toEqual(Buffer.from(ENVIRONMENT));
+});
 
-  it.each([
-    ['?userId=bob+x@example.org', 'userId=bob%20x%40example.org', 'bob x@example.org'],
-    ['?userId=bob%2Bx%40example.org', 'userId=bob%2Bx%40example.org', 'bob+x@example.org'],
-    ['?anonymousId=Zo%C3%AB%0D%0A%22', 'anonymousId=Zo%C3%AB%0D%0A%22', 'Zo\u00eb\r\n"'],
-    [`?anonymousId=${'%F0%9F%98%80'.repeat(256)}`, `anonymousId=${'%F0%9F%98%80'.repeat(256)}`, '😀'.repeat(256)],
-  ])('repeats the identity of %s as it was understood, in a header', async (query, header, id) => {
+it.each([
+  ['?userId=bob+x@example.org', 'userId=bob%20x%40example.org', 'bob x@example.org'],
+  ['?userId=bob%2Bx%40example.org', 'userId=bob%2Bx%40example.org', 'bob+x@example.org'],
+  ['?anonymousId=Zo%C3%AB%0D%0A%22', 'anonymousId=Zo%C3%AB%0D%0A%22', 'Zo\u00eb\r\n"'],
+  [`?anonymousId=${'%F0%9F%98%80'.repeat(256)}`, `anonymousId=${'%F0%9F%98%80'.repeat(256)}`, '😀'.repeat(256)],
+])(
+  'a 202 to an erasure request repeats the identity of %s as it was understood, in a header',
+  async (query, header, id) => {
     const gateway = await openGateway();
     const answer = await erase(gateway, query);
     expect(answer.status).toBe(202);
@@ -56,118 +57,118 @@ describe('202', () => {
     expect(hex(sentErasures(gateway.producer)[0]!.subjectKeys as Buffer[])).toContain(
       keyOf(gateway, kind, id).toString('hex'),
     );
-  });
+  },
+);
 
-  it('takes an anonymous id as anonymous, and a user id in every type and untyped', async () => {
-    const gateway = await openGateway();
-    await erase(gateway, '?anonymousId=someone');
-    await erase(gateway, '?userId=some%20one');
-    const [anonymous, user] = sentErasures(gateway.producer);
-    expect(hex(anonymous!.subjectKeys)).toEqual(hex([keyOf(gateway, 'anonymous', 'someone')]));
-    const kinds = [...IDENTITY_TYPES, 'untyped'] as const;
-    expect(hex(user!.subjectKeys)).toEqual(hex(kinds.map((kind) => keyOf(gateway, kind, 'some one'))));
-  });
+it('a 202 to an erasure request takes an anonymous id as anonymous, and a user id in every type and untyped', async () => {
+  const gateway = await openGateway();
+  await erase(gateway, '?anonymousId=someone');
+  await erase(gateway, '?userId=some%20one');
+  const [anonymous, user] = sentErasures(gateway.producer);
+  expect(hex(anonymous!.subjectKeys)).toEqual(hex([keyOf(gateway, 'anonymous', 'someone')]));
+  const kinds = [...IDENTITY_TYPES, 'untyped'] as const;
+  expect(hex(user!.subjectKeys)).toEqual(hex(kinds.map((kind) => keyOf(gateway, kind, 'some one'))));
+});
 
-  it('records nobody as linked after a look-up later than the cut-off, because a newer link may have added them', async () => {
-    const gateway = await openGateway({ ERASURE_CLOCK_SKEW_MS: 0 });
-    await link(gateway, [
-      ['anonymous', 'a'],
-      ['steam', 'u'],
-    ]);
-    await erase(gateway, '?userId=u');
-    expect(sentErasures(gateway.producer)[0]!.memberKeys).toEqual([]);
-  });
+it('a 202 to an erasure request records nobody as linked after a look-up later than the cut-off, because a newer link may have added them', async () => {
+  const gateway = await openGateway({ ERASURE_CLOCK_SKEW_MS: 0 });
+  await link(gateway, [
+    ['anonymous', 'a'],
+    ['steam', 'u'],
+  ]);
+  await erase(gateway, '?userId=u');
+  expect(sentErasures(gateway.producer)[0]!.memberKeys).toEqual([]);
+});
 
-  it('records everybody who is known to be linked, once, and nobody else', async () => {
-    const gateway = await openGateway();
-    await link(gateway, [
-      ['anonymous', 'a'],
-      ['steam', 'u'],
-    ]);
-    await link(gateway, [
-      ['anonymous', 'b'],
-      ['steam', 'u'],
-    ]);
-    await link(gateway, [
-      ['steam', 'u'],
-      ['untyped', 'u'],
-    ]);
-    await link(gateway, [
-      ['anonymous', 'stranger'],
-      ['steam', 'other'],
-    ]);
-    await erase(gateway, '?userId=u');
-    const [request] = sentErasures(gateway.producer);
-    expect(hex(request!.memberKeys)).toEqual(hex([keyOf(gateway, 'anonymous', 'a'), keyOf(gateway, 'anonymous', 'b')]));
-  });
+it('a 202 to an erasure request records everybody who is known to be linked, once, and nobody else', async () => {
+  const gateway = await openGateway();
+  await link(gateway, [
+    ['anonymous', 'a'],
+    ['steam', 'u'],
+  ]);
+  await link(gateway, [
+    ['anonymous', 'b'],
+    ['steam', 'u'],
+  ]);
+  await link(gateway, [
+    ['steam', 'u'],
+    ['untyped', 'u'],
+  ]);
+  await link(gateway, [
+    ['anonymous', 'stranger'],
+    ['steam', 'other'],
+  ]);
+  await erase(gateway, '?userId=u');
+  const [request] = sentErasures(gateway.producer);
+  expect(hex(request!.memberKeys)).toEqual(hex([keyOf(gateway, 'anonymous', 'a'), keyOf(gateway, 'anonymous', 'b')]));
+});
 
-  it('answers an unknown identity, records it and places a hold on it', async () => {
-    const gateway = await openGateway();
-    expect((await erase(gateway, '?userId=nobody')).status).toBe(202);
-    expect(sentErasures(gateway.producer)[0]!.memberKeys).toEqual([]);
-    expect(gateway.audience.people.holdOf(ENVIRONMENT, keyOf(gateway, 'untyped', 'nobody'))).not.toBeNull();
-  });
+it('a 202 to an erasure request answers an unknown identity, records it and places a hold on it', async () => {
+  const gateway = await openGateway();
+  expect((await erase(gateway, '?userId=nobody')).status).toBe(202);
+  expect(sentErasures(gateway.producer)[0]!.memberKeys).toEqual([]);
+  expect(gateway.audience.people.holdOf(ENVIRONMENT, keyOf(gateway, 'untyped', 'nobody'))).not.toBeNull();
+});
 
-  it('places the hold before it reads the linked identities, and reads them before it publishes', async () => {
-    const steps: string[] = [];
-    const inner = await openGateway();
-    const { people } = inner.audience;
-    const gateway = await openGateway({
-      audience: {
-        people: {
-          ...people,
-          guards: {
-            ...people.guards,
-            putHold: async (hold) => {
-              steps.push('hold');
-              await people.guards.putHold(hold);
-            },
+it('a 202 to an erasure request places the hold before it reads the linked identities, and reads them before it publishes', async () => {
+  const steps: string[] = [];
+  const inner = await openGateway();
+  const { people } = inner.audience;
+  const gateway = await openGateway({
+    audience: {
+      people: {
+        ...people,
+        guards: {
+          ...people.guards,
+          putHold: async (hold) => {
+            steps.push('hold');
+            await people.guards.putHold(hold);
           },
-          graph: {
-            membersOf: async (environmentId, key) => {
-              expect(people.holdOf(environmentId, key)).not.toBeNull();
-              steps.push(`read, ${gateway.producer.sent.length} sent`);
-              return people.graph.membersOf(environmentId, key);
-            },
+        },
+        graph: {
+          membersOf: async (environmentId, key) => {
+            expect(people.holdOf(environmentId, key)).not.toBeNull();
+            steps.push(`read, ${gateway.producer.sent.length} sent`);
+            return people.graph.membersOf(environmentId, key);
           },
         },
       },
-    });
-    expect((await erase(gateway)).status).toBe(202);
-    expect(steps).toEqual(['hold', 'read, 0 sent']);
-    expect(gateway.producer.sent).toHaveLength(1);
+    },
   });
+  expect((await erase(gateway)).status).toBe(202);
+  expect(steps).toEqual(['hold', 'read, 0 sent']);
+  expect(gateway.producer.sent).toHaveLength(1);
+});
 
-  it('comes only after the brokers have acknowledged, and the hold does not lapse from then on', async () => {
-    const gateway = await openGateway();
-    gateway.producer.mode = 'hold';
-    let answered = false;
-    const answer = erase(gateway).finally(() => {
-      answered = true;
-    });
-    await until('the request is sent', () => gateway.producer.sent.length === 1);
-    expect(answered).toBe(false);
-    gateway.producer.sent[0]!.done(null);
-    expect((await answer).status).toBe(202);
-    const [request] = sentErasures(gateway.producer);
-    expect(await gateway.audience.people.guards.dropLapsedHolds(Number.MAX_SAFE_INTEGER)).toBe(0);
-    const held = gateway.audience.people.holdOf(ENVIRONMENT, keyOf(gateway, 'anonymous', 'visitor-1'));
-    expect(held).toBe(request!.cutoffAt);
+it('a 202 to an erasure request comes only after the brokers have acknowledged, and the hold does not lapse from then on', async () => {
+  const gateway = await openGateway();
+  gateway.producer.mode = 'hold';
+  let answered = false;
+  const answer = erase(gateway).finally(() => {
+    answered = true;
   });
+  await until('the request is sent', () => gateway.producer.sent.length === 1);
+  expect(answered).toBe(false);
+  gateway.producer.sent[0]!.done(null);
+  expect((await answer).status).toBe(202);
+  const [request] = sentErasures(gateway.producer);
+  expect(await gateway.audience.people.guards.dropLapsedHolds(Number.MAX_SAFE_INTEGER)).toBe(0);
+  const held = gateway.audience.people.holdOf(ENVIRONMENT, keyOf(gateway, 'anonymous', 'visitor-1'));
+  expect(held).toBe(request!.cutoffAt);
+});
 
-  it('is the answer also when the hold cannot be confirmed, because the request is on the log', async () => {
-    const inner = await openGateway();
-    const { people } = inner.audience;
-    const confirm = () => Promise.reject(new Error('ECONNRESET'));
-    const guards = { ...people.guards, confirm };
-    const gateway = await openGateway({ audience: { people: { ...people, guards } } });
-    expect((await erase(gateway)).status).toBe(202);
-    expect(gateway.logLines.join()).toContain('could not be confirmed');
-  });
+it('a 202 to an erasure request is the answer also when the hold cannot be confirmed, because the request is on the log', async () => {
+  const inner = await openGateway();
+  const { people } = inner.audience;
+  const confirmHold = () => Promise.reject(new Error('ECONNRESET'));
+  const guards = { ...people.guards, confirmHold };
+  const gateway = await openGateway({ audience: { people: { ...people, guards } } });
+  expect((await erase(gateway)).status).toBe(202);
+  expect(gateway.logLines.join()).toContain('could not be confirmed');
+});
 
-  it('carries no CORS header, like every answer of the operation', async () => {
-    const gateway = await openGateway();
-    for (const answer of [await erase(gateway), await erase(gateway, ''), await erase({ ...gateway, secretKey: 'x' })])
-      expect([...answer.headers.keys()].filter((name) => name.startsWith('access-control'))).toEqual([]);
-  });
+it('a 202 to an erasure request carries no CORS header, like every answer of the operation', async () => {
+  const gateway = await openGateway();
+  for (const answer of [await erase(gateway), await erase(gateway, ''), await erase({ ...gateway, secretKey: 'x' })])
+    expect([...answer.headers.keys()].filter((name) => name.startsWith('access-control'))).toEqual([]);
 });

@@ -1,6 +1,6 @@
 import { createDocuments } from '@playline/api-docs';
 import { createHttpApp, openHttpServer } from '@playline/http';
-import { describe, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { createDocsRoutes } from '../../app.ts';
 import { createGatewayDocs } from '../../docs/source.ts';
 import { KEY_HEADER, openGateway, type TestGateway } from '../../test/open-gateway.ts';
@@ -28,61 +28,59 @@ async function exampleTimeOf({ url }: Pick<TestGateway, 'url'>): Promise<number>
   return Date.parse(time);
 }
 
-describe('200', () => {
-  it.each(Object.entries(TYPES))(
-    'answers %s as %s without a key, and HEAD with the same headers',
-    async (path, type) => {
-      const { url } = await openGateway();
-      const [page, head] = [await fetch(url + path), await fetch(url + path, { method: 'HEAD' })];
-      const text = await page.text();
-      expect(text).toMatch(/\S/);
-      expect(await head.text()).toBe('');
-      for (const answer of [page, head]) {
-        expect([answer.status, answer.headers.get('content-type')]).toEqual([200, type]);
-        expect(answer.headers.get('content-length')).toBe(String(Buffer.byteLength(text)));
-        expect(answer.headers.get('cache-control')).toBe('max-age=300');
-        expect(answer.headers.get('access-control-allow-origin')).toBe('*');
-        expect(answer.headers.get('x-trace-id')).toMatch(/^[0-9a-f]{32}$/);
-      }
-    },
-  );
-
-  it('lets a page run scripts and reach only this service', async () => {
+it.each(Object.entries(TYPES))(
+  'a 200 of the documentation answers %s as %s without a key, and HEAD with the same headers',
+  async (path, type) => {
     const { url } = await openGateway();
-    const answer = await fetch(`${url}/docs/reference`);
-    expect(answer.headers.get('content-security-policy')).toMatch(/^default-src 'self'; /);
-    expect(answer.headers.get('content-security-policy')).not.toMatch(/unsafe|\*|http|data:/);
-    expect(answer.headers.get('x-content-type-options')).toBe('nosniff');
-    const page = await answer.text();
-    expect(page).not.toMatch(/<style|<script(?![^>]* src=)| style=| on\w+=/);
-  });
+    const [page, head] = [await fetch(url + path), await fetch(url + path, { method: 'HEAD' })];
+    const text = await page.text();
+    expect(text).toMatch(/\S/);
+    expect(await head.text()).toBe('');
+    for (const answer of [page, head]) {
+      expect([answer.status, answer.headers.get('content-type')]).toEqual([200, type]);
+      expect(answer.headers.get('content-length')).toBe(String(Buffer.byteLength(text)));
+      expect(answer.headers.get('cache-control')).toBe('max-age=300');
+      expect(answer.headers.get('access-control-allow-origin')).toBe('*');
+      expect(answer.headers.get('x-trace-id')).toMatch(/^[0-9a-f]{32}$/);
+    }
+  },
+);
 
-  it('serves exactly the documents made from the one source, with events of this hour', async () => {
-    const gateway = await openGateway();
-    const time = await exampleTimeOf(gateway);
-    expect(Math.abs(Date.now() - time)).toBeLessThan(60 * 60 * 1000);
-    const documents = createDocuments(
-      createGatewayDocs({ publicUrl: 'https://docs.test', headerPrefix: 'x-service', nowMs: time }),
-    );
-    const routes = gateway.routes.filter(({ method, path }) => method === 'GET' && !/^\/v1\/|\*/.test(path));
-    expect(routes.map(({ path }) => path).sort()).toEqual([...documents.keys()].sort());
-    for (const [path, { text }] of documents) expect(await (await fetch(gateway.url + path)).text(), path).toBe(text);
-  });
+it('a 200 of the documentation lets a page run scripts and reach only this service', async () => {
+  const { url } = await openGateway();
+  const answer = await fetch(`${url}/docs/reference`);
+  expect(answer.headers.get('content-security-policy')).toMatch(/^default-src 'self'; /);
+  expect(answer.headers.get('content-security-policy')).not.toMatch(/unsafe|\*|http|data:/);
+  expect(answer.headers.get('x-content-type-options')).toBe('nosniff');
+  const page = await answer.text();
+  expect(page).not.toMatch(/<style|<script(?![^>]* src=)| style=| on\w+=/);
+});
 
-  it('renews the examples before their events are too old', async () => {
-    const start = Date.parse('2026-11-21T12:00:00Z');
-    let now = start;
-    const settings = { publicUrl: 'https://docs.test', headerPrefix: 'x-service' };
-    const routes = createDocsRoutes(settings, { monotonicMs: () => now, wallClockMs: () => now });
-    const app = createHttpApp({ routes, publishableKeyHeader: KEY_HEADER, link: (code) => code });
-    const server = await openHttpServer({ app, host: '127.0.0.1', port: 0 });
-    const url = `http://127.0.0.1:${server.port}`;
-    const minutes = async (passed: number) => {
-      now = start + passed * 60_000;
-      return ((await exampleTimeOf({ url })) - start) / 60_000;
-    };
-    const times = [await minutes(0), await minutes(60), await minutes(61), await minutes(100)];
-    await server.close();
-    expect(times).toEqual([0, 0, 61, 61]);
-  });
+it('a 200 of the documentation serves exactly the documents made from the one source, with events of this hour', async () => {
+  const gateway = await openGateway();
+  const time = await exampleTimeOf(gateway);
+  expect(Math.abs(Date.now() - time)).toBeLessThan(60 * 60 * 1000);
+  const documents = createDocuments(
+    createGatewayDocs({ publicUrl: 'https://docs.test', headerPrefix: 'x-service', nowMs: time }),
+  );
+  const routes = gateway.routes.filter(({ method, path }) => method === 'GET' && !/^\/v1\/|\*/.test(path));
+  expect(routes.map(({ path }) => path).sort()).toEqual([...documents.keys()].sort());
+  for (const [path, { text }] of documents) expect(await (await fetch(gateway.url + path)).text(), path).toBe(text);
+});
+
+it('a 200 of the documentation renews the examples before their events are too old', async () => {
+  const start = Date.parse('2026-11-21T12:00:00Z');
+  let now = start;
+  const settings = { publicUrl: 'https://docs.test', headerPrefix: 'x-service' };
+  const routes = createDocsRoutes(settings, { monotonicMs: () => now, wallClockMs: () => now });
+  const app = createHttpApp({ routes, publishableKeyHeader: KEY_HEADER, link: (code) => code });
+  const server = await openHttpServer({ app, host: '127.0.0.1', port: 0 });
+  const url = `http://127.0.0.1:${server.port}`;
+  const minutes = async (passed: number) => {
+    now = start + passed * 60_000;
+    return ((await exampleTimeOf({ url })) - start) / 60_000;
+  };
+  const times = [await minutes(0), await minutes(60), await minutes(61), await minutes(100)];
+  await server.close();
+  expect(times).toEqual([0, 0, 61, 61]);
 });

@@ -1,17 +1,18 @@
-import { describe, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { expectEnvelope, MESSAGES, openGateway } from '../../test/open-gateway.ts';
 
-describe('404', () => {
-  it.each(['GET', 'PUT', 'DELETE', 'PATCH'])('answers %s on the path of the messages', async (method) => {
+it.each(['GET', 'PUT', 'DELETE', 'PATCH'])(
+  'a 404 at the ingest path answers %s on the path of the messages',
+  async (method) => {
     const { url } = await openGateway();
     const answer = await fetch(url + MESSAGES, { method });
     expect(answer.status).toBe(404);
     await expectEnvelope(answer, 'RESOURCE_NOT_FOUND');
-  });
+  },
+);
 
-  it('answers any other path', async () => {
-    const { url } = await openGateway();
-    for (const path of ['/', '/v1', '/v2/audience/messages', `${MESSAGES}/x`])
-      await expectEnvelope(await fetch(url + path, { method: 'POST' }), 'RESOURCE_NOT_FOUND');
-  });
+it('a 404 at the ingest path answers any other path', async () => {
+  const { url } = await openGateway();
+  for (const path of ['/', '/v1', '/v2/audience/messages', `${MESSAGES}/x`])
+    await expectEnvelope(await fetch(url + path, { method: 'POST' }), 'RESOURCE_NOT_FOUND');
 });

@@ -48,23 +48,23 @@ export interface MessagesRouteParts {
   keyer: Utf8IdentityKeyer;
   schemaIds: () => SchemaIds | null;
   topicPrefix: string;
-  /** How old and how far ahead of this clock an event may be, both inclusive. */
+  /** Milliseconds, both inclusive. */
   eventAgeMaxMs: number;
   eventAheadMaxMs: number;
-  /** Names of client libraries that rejections may name. */
+  /** Names that rejections may contain. */
   libraries: ReadonlySet<string>;
   metrics: GatewayMetrics;
   usage: CountUse;
 }
 
-/** Typical batches in JSON compress six- to tenfold. The guess decides on admission only; arrived bytes count then. */
+/** Typical batches compress six- to tenfold. Used for admission only. */
 const COMPRESSION_GUESS = 8;
-/** The guess for a body without a length: a few dozen messages. */
+/** A few dozen messages. */
 const CHUNKED_GUESS_BYTES = 64 * 1024;
 
 /**
- * POST /v1/audience/messages: contract, "Ingest". Order of the steps: key, limit of the key, header fields that
- * describe the body, room for its bytes, body, messages, key again, brokers, answer.
+ * POST /v1/audience/messages: contract, "Ingest". Steps: key, limit, headers of the body, memory, body, messages, key
+ * again, brokers, answer.
  */
 export function createMessagesRoute(parts: MessagesRouteParts): Route {
   const receive = createReceive(parts);
@@ -84,12 +84,12 @@ export function createMessagesRoute(parts: MessagesRouteParts): Route {
         const reception = { plan, reservation, allowance };
         const { batch, outgoing, bodyBytes } = await receive(exchange, key.environmentId, reception);
         countBatch(parts.metrics, batch);
-        // The guarantee of the 200: nothing is answered before the brokers have acknowledged every record of the batch.
+        // A 200 is sent only after the brokers have acknowledged every record.
         if (outgoing.length > 0) await parts.publish(outgoing, reservation);
         parts.metrics.onAccepted(batch.accepted);
         exchange.answer(batch.accepted > 0 ? 200 : 400, toAnswerText(batch));
         countServed(parts.usage, key, { batch, traceId: exchange.traceId });
-        // After the answer, so that no caller waits. A batch answered with 500 comes again and is published then.
+        // After the answer. A batch answered with 500 is sent again.
         if (batch.rejected > 0)
           parts.publishRejections(batch.rejections, rejectionLogBytesMax(exchange.request, bodyBytes, outgoing));
       } catch (error) {
@@ -106,24 +106,16 @@ function countServed(usage: CountUse, key: KeyRecord, { batch, traceId }: { batc
   else usage.refused(key, { reason: ALL_REJECTED, traceId, rejected });
 }
 
-/** What is needed to read a body. */
 interface Reception {
   plan: BodyPlan;
   reservation: Reservation;
   allowance: Allowance;
 }
 
-/**
- * The least that a body costs. It is charged before the body is read, so that requests that arrive together are counted
- * one by one.
- */
+/** Charged before the body is read, so that requests of one packet are counted one by one. */
 const ADMISSION_UNITS = 1;
 
-/**
- * Builds the step from body to records. When it fails, its bytes are released, since nothing is published yet. What has
- * arrived is charged however the request ends: a body that is refused, sent slowly or broken off costs its sender as
- * much as events.
- */
+/** Reads the records from a body; releases its bytes on failure. What arrived is charged in any case. */
 function createReceive(parts: MessagesRouteParts) {
   const readMessages = createMessagesReader(parts);
   return async (exchange: Exchange, environmentId: string, { plan, reservation, allowance }: Reception) => {
@@ -134,7 +126,7 @@ function createReceive(parts: MessagesRouteParts) {
       received = soFar;
       bytes = soFar;
     };
-    // Compressed bytes that decompress to nothing are work too, so they are charged.
+    // Bytes that decompress to nothing are work too.
     const onDecoded = (decoded: number) => {
       bytes = Math.max(received, decoded);
     };
@@ -144,7 +136,7 @@ function createReceive(parts: MessagesRouteParts) {
     };
     try {
       const messages = await useBody(exchange.request, plan, { reservation, onBytes, onDecoded, use });
-      // A body may take 10 s to arrive, and its key may have ended meanwhile. Usually answered from memory.
+      // The key may have ended while the body arrived. Usually answered from memory.
       const stillAuthorised = parts.authorise(exchange);
       if (stillAuthorised instanceof Promise) await stillAuthorised;
       chargeRest(allowance, unitsOf(messages.batch.accepted + messages.batch.rejected, bytes));
@@ -164,7 +156,6 @@ function chargeRest(allowance: Allowance, units: number): void {
   if (units !== ADMISSION_UNITS) allowance.charge(units - ADMISSION_UNITS);
 }
 
-/** Builds the reader of whole bodies. It returns the records of accepted messages, and the rejections. */
 function createMessagesReader(parts: MessagesRouteParts) {
   const { keyer, schemaIds, topicPrefix, eventAgeMaxMs, eventAheadMaxMs } = parts;
   const readBatch = createBatchReader(parts.libraries);
@@ -193,17 +184,13 @@ interface OutgoingContext {
 }
 
 /**
- * Records with a value of at least this size have `traceparent` as a header: its 69 bytes are then at most a quarter of
- * the value. On shorter values it would make a batch of the shortest identifies more than three times as large on the
- * log as received (`AMPLIFICATION_MAX`). Every value has the trace id anyway.
+ * From this size on a value's record has `traceparent` (69 bytes) as a header; smaller records would exceed
+ * `AMPLIFICATION_MAX`. Every value has the trace id.
  */
 const TRACED_VALUE_BYTES_MIN = 276;
 const NO_HEADERS = {};
 
-/**
- * Everything that one batch writes to the log: its messages, and a link fact for each identify and alias that links.
- * A link fact needs no `traceparent` header, because it has the trace id in its value.
- */
+/** The messages of a batch, and a link fact for each identify and alias that links. */
 function toOutgoing(batch: ReadBatch, context: OutgoingContext): OutgoingRecord[] {
   const headers = { traceparent: context.traceparent };
   const topic = context.topics.messages;
@@ -231,10 +218,7 @@ function countBatch(metrics: GatewayMetrics, { rejected, entries }: ReadBatch): 
   for (const [code, count] of counts) metrics.onRejected(code, count);
 }
 
-/**
- * JSON text of a MessagesResponse: contract, "MessagesResponse" and "Success". A batch may have thousands of errors, so
- * the text of each is made only once in the life of the process.
- */
+/** JSON text of a MessagesResponse. Batches may have thousands of errors, so their texts are made once per process. */
 export function toAnswerText({ accepted, rejected, entries }: Pick<ReadBatch, 'accepted' | 'rejected' | 'entries'>) {
   let rejections = '';
   for (const entry of entries) rejections += (rejections === '' ? '' : ',') + toEntryText(entry);
@@ -247,16 +231,16 @@ function toEntryText({ messageId, faults }: RejectionEntry): string {
   return `{"messageId":${JSON.stringify(messageId)},"errors":[${errors}]}`;
 }
 
-/** The records of a body, and the parts of the answer to send once they are stored. */
+/** The records of a body, and the parts of its answer. */
 export interface ReadBatch {
   readonly records: EncodedRecord[];
-  /** One for each accepted identify and alias that links two identities. */
+  /** One for each accepted identify and alias that links. */
   readonly links: readonly IdentityLinkRecord[];
   readonly accepted: number;
   readonly rejected: number;
   /** Rejected messages, as the answer lists them. */
   readonly entries: readonly RejectionEntry[];
-  /** Published once the batch is answered. */
+  /** Published after the answer. */
   readonly rejections: BatchRejections;
 }
 
@@ -266,13 +250,12 @@ interface BatchContext {
   readonly keyOf: KeyOfBytes;
 }
 
-/** @throws PublicError VALIDATION_ERROR when the body is not UTF-8, not JSON or not a batch */
+/** @throws PublicError VALIDATION_ERROR when the body is not a batch */
 type BatchReader = (body: Buffer, context: BatchContext) => ReadBatch;
 
 /**
- * Builds a reader. One scan of the bytes finds every field of every message; doubtful messages are examined one by one.
- * No body is parsed into objects, so the cost depends only on its bytes.
- * @param libraries names of client libraries that rejection records may contain
+ * One scan finds every field of every message; only doubtful messages are examined one by one.
+ * @param libraries names that rejection records may contain
  */
 export function createBatchReader(libraries: ReadonlySet<string>): BatchReader {
   const scanner = createScanner();
@@ -294,7 +277,6 @@ export function createBatchReader(libraries: ReadonlySet<string>): BatchReader {
   };
 }
 
-/** The link facts of the accepted messages of a batch. */
 function linksOf(batch: ScannedBatch, envelope: RecordEnvelope): IdentityLinkRecord[] {
   const links: IdentityLinkRecord[] = [];
   for (let message = 0; message < batch.count; message++) {
@@ -319,7 +301,7 @@ function linkOf(
     receivedAt,
     traceId,
     type,
-    // A copy, because the next request overwrites the memory of the scan.
+    // The next request overwrites the memory of the scan.
     messageId: Buffer.from(batch.messageIds.subarray(id, id + UUID_BYTES)),
     eventTime: batch.eventTimes[message]!,
     anonymousId: textOf(batch, message, FIELD.anonymousId),
@@ -334,30 +316,23 @@ function linkOf(
 
 const NO_REJECTIONS: BatchRejections = { records: [], omitted: 0 };
 
-/** One for each message of a full batch: more errors would be of no use to the sender. */
+/** One for each message of a full batch. */
 const BATCH_ERRORS_MAX = 100;
-/**
- * Recorded even of a small body. Recording an error costs more than finding it, and a hundred empty messages take only
- * 300 bytes, so small bodies may record few. It is enough for all errors of one real message of some hundred bytes.
- */
+/** Small bodies record few errors: a hundred empty messages take only 300 bytes. */
 const ERRORS_ALWAYS = 10;
 const BYTES_PER_ERROR = 256;
-/** Recorded instead of a library that the settings do not name. */
+/** Recorded instead of libraries that the settings do not name. */
 const OTHER_LIBRARY = 'other';
-/** Numbers and dots only, because any other text may be content. */
+/** Other text may be content. */
 const VERSION = /^\d{1,6}(\.\d{1,6}){0,3}$/;
 const QUOTE = 0x22;
 
 /** Fields of each record besides the error. */
 interface RejectionContext extends Pick<RecordEnvelope, 'environmentId' | 'receivedAt' | 'traceId'> {
-  /** Client libraries to record by name; all others are recorded as `other`. */
   readonly libraries: ReadonlySet<string>;
 }
 
-/**
- * The records of rejected messages: the error and the client library, no content. Rejections have no owner, so an
- * erasure cannot find them, and they must not contain text written by a client.
- */
+/** Without content: rejections have no owner, so an erasure would not find it. */
 function toBatchRejections(
   rejected: readonly Rejected[],
   batch: ScannedBatch,
@@ -390,13 +365,13 @@ function originOf(batch: ScannedBatch, message: number, libraries: ReadonlySet<s
   };
 }
 
-/** Text of a string field; '' when the value is not a string. */
+/** '' when the value is not a string. */
 function stringOf(batch: ScannedBatch, message: number, field: Field): string {
   const start = batch.starts[(message << ROW_SHIFT) + field]!;
   return start > 0 && batch.body[start - 1] === QUOTE ? textOf(batch, message, field) : '';
 }
 
-/** One document for each fault of a whole batch. The contract's own check of it gives the error text. */
+/** A document for each fault of a whole batch, which the contract explains. */
 const FAULTY_DOCUMENTS: Readonly<Record<number, unknown>> = {
   [BODY_FAULT.notAnObject]: [],
   [BODY_FAULT.noMessages]: {},

@@ -2,7 +2,7 @@ import { FRAME_BYTES, type RejectionRecord, rejectionCodec, SURFACES } from '@pl
 import { until } from '@playline/testkit';
 import { runsOf } from '@playline/testkit/runs';
 import fc from 'fast-check';
-import { describe, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { message, openGateway, type TestProducer } from '../../test/open-gateway.ts';
 import { createBatchReader } from './handler.ts';
 
@@ -24,161 +24,159 @@ function judge(messages: unknown[]) {
   return { entries, ...rejections };
 }
 
-describe('what is recorded about rejected messages', () => {
-  it('is each error with the client that sent it, after the answer', async () => {
-    const { post, producer, rejectionProducer } = await openGateway();
-    producer.mode = 'hold';
-    const context = { library: 'playline-unity', libraryVersion: '2.1' };
-    const bad = message({ surface: 'unity', context, eventName: '' });
-    const answer = post({ messages: [message(), bad, { ...message({ surface: 'tv' }), type: 'x' }, 'text'] });
-    const send = await until('the batch is sent', () => producer.sent[0]);
-    expect(rejectionProducer.sent).toEqual([]);
-    send.done(null);
-    const traceId = (await answer).headers.get('x-trace-id');
-    await until('the rejections', () => rejectionProducer.sent.length === 1);
-    const told = toldOf(rejectionProducer);
-    const nobody = { surface: '', library: '', libraryVersion: '' };
-    expect(told).toMatchObject([
-      { code: 'MISSING_REQUIRED_FIELD', field: 'eventName', surface: 'unity', ...context },
-      { code: 'UNSUPPORTED_TYPE', field: 'type', ...nobody },
-      { code: 'INVALID_ENUM', field: 'surface', ...nobody },
-      { code: 'INVALID_FORMAT', field: 'message', ...nobody },
-    ]);
-    for (const record of told) expect(record).toMatchObject({ environmentId: 'demo-test', traceId });
-    expect(Math.abs(told[0]!.receivedAt - Date.now())).toBeLessThan(60_000);
-  });
+it('the record of rejected messages is each error with the client that sent it, after the answer', async () => {
+  const { post, producer, rejectionProducer } = await openGateway();
+  producer.mode = 'hold';
+  const context = { library: 'playline-unity', libraryVersion: '2.1' };
+  const bad = message({ surface: 'unity', context, eventName: '' });
+  const answer = post({ messages: [message(), bad, { ...message({ surface: 'tv' }), type: 'x' }, 'text'] });
+  const send = await until('the batch is sent', () => producer.sent[0]);
+  expect(rejectionProducer.sent).toEqual([]);
+  send.done(null);
+  const traceId = (await answer).headers.get('x-trace-id');
+  await until('the rejections', () => rejectionProducer.sent.length === 1);
+  const told = toldOf(rejectionProducer);
+  const nobody = { surface: '', library: '', libraryVersion: '' };
+  expect(told).toMatchObject([
+    { code: 'MISSING_REQUIRED_FIELD', field: 'eventName', surface: 'unity', ...context },
+    { code: 'UNSUPPORTED_TYPE', field: 'type', ...nobody },
+    { code: 'INVALID_ENUM', field: 'surface', ...nobody },
+    { code: 'INVALID_FORMAT', field: 'message', ...nobody },
+  ]);
+  for (const record of told) expect(record).toMatchObject({ environmentId: 'demo-test', traceId });
+  expect(Math.abs(told[0]!.receivedAt - Date.now())).toBeLessThan(60_000);
+});
 
-  it('is nothing for a batch without rejections, and nothing for a batch answered with 500, which is sent again', async () => {
-    const { post, producer, rejectionProducer } = await openGateway();
-    await post({ messages: [message()] });
-    producer.mode = 'fail';
-    expect((await post({ messages: [message(), {}] })).status).toBe(500);
-    expect(rejectionProducer.sent).toEqual([]);
-    producer.mode = 'acknowledge';
-    expect((await post({ messages: [message(), {}] })).status).toBe(200);
-    await until('the rejection', () => rejectionProducer.sent.length === 1);
-  });
+it('the record of rejected messages is nothing for a batch without rejections, and nothing for a batch answered with 500, which is sent again', async () => {
+  const { post, producer, rejectionProducer } = await openGateway();
+  await post({ messages: [message()] });
+  producer.mode = 'fail';
+  expect((await post({ messages: [message(), {}] })).status).toBe(500);
+  expect(rejectionProducer.sent).toEqual([]);
+  producer.mode = 'acknowledge';
+  expect((await post({ messages: [message(), {}] })).status).toBe(200);
+  await until('the rejection', () => rejectionProducer.sent.length === 1);
+});
 
-  it('changes no answer and takes little memory when its producer never acknowledges', async () => {
-    const { post, rejectionProducer, metrics } = await openGateway();
-    rejectionProducer.mode = 'hold';
-    const bad = { messages: Array.from({ length: 100 }, () => ({ type: 'x', note: 'x'.repeat(300) })) };
-    const mixed = { messages: [message(), ...bad.messages.slice(1)] };
-    for (let round = 0; round < 30; round++) {
-      expect((await post(bad)).status).toBe(400);
-      expect((await post({ ...mixed, messages: [message(), ...mixed.messages.slice(1)] })).status).toBe(200);
-    }
-    const text = await metrics();
-    const held = Number(/playline_gateway_rejections_waiting_bytes\S* (\d+)/.exec(text)?.[1]);
-    expect(held).toBeGreaterThan(0);
-    expect(held).toBeLessThanOrEqual(1024 * 1024);
-    expect(text).toMatch(/playline_gateway_rejections_dropped_total\{reason="budget",service="gateway"\} [1-9]/);
-    expect(text).toMatch(/playline_gateway_rejections_dropped_total\{reason="batch",service="gateway"\} [1-9]/);
-  });
+it('the record of rejected messages changes no answer and takes little memory when its producer never acknowledges', async () => {
+  const { post, rejectionProducer, metrics } = await openGateway();
+  rejectionProducer.mode = 'hold';
+  const bad = { messages: Array.from({ length: 100 }, () => ({ type: 'x', note: 'x'.repeat(300) })) };
+  const mixed = { messages: [message(), ...bad.messages.slice(1)] };
+  for (let round = 0; round < 30; round++) {
+    expect((await post(bad)).status).toBe(400);
+    expect((await post({ ...mixed, messages: [message(), ...mixed.messages.slice(1)] })).status).toBe(200);
+  }
+  const text = await metrics();
+  const held = Number(/playline_gateway_rejections_waiting_bytes\S* (\d+)/.exec(text)?.[1]);
+  expect(held).toBeGreaterThan(0);
+  expect(held).toBeLessThanOrEqual(1024 * 1024);
+  expect(text).toMatch(/playline_gateway_rejections_dropped_total\{reason="budget",service="gateway"\} [1-9]/);
+  expect(text).toMatch(/playline_gateway_rejections_dropped_total\{reason="batch",service="gateway"\} [1-9]/);
+});
 
-  it('changes no answer when its producer throws', async () => {
-    const { post, rejectionProducer, metrics } = await openGateway();
-    rejectionProducer.send = () => {
-      throw new Error('closed');
-    };
-    expect((await post({ messages: [message(), {}] })).status).toBe(200);
-    expect(await metrics()).toMatch(
-      /playline_gateway_rejections_dropped_total\{reason="fault",service="gateway"\} [1-9]/,
-    );
-  });
+it('the record of rejected messages changes no answer when its producer throws', async () => {
+  const { post, rejectionProducer, metrics } = await openGateway();
+  rejectionProducer.send = () => {
+    throw new Error('closed');
+  };
+  expect((await post({ messages: [message(), {}] })).status).toBe(200);
+  expect(await metrics()).toMatch(
+    /playline_gateway_rejections_dropped_total\{reason="fault",service="gateway"\} [1-9]/,
+  );
+});
 
-  it('is the errors of messages with one id, each with its own client', () => {
-    const { messageId } = message();
-    const twins = SURFACES.map((surface) => message({ messageId, surface }));
-    expect(judge(twins).records.map(({ code, surface }) => [code, surface])).toEqual(
-      SURFACES.map((surface) => ['DUPLICATE_MESSAGE_ID', surface]),
-    );
-  });
+it('the record of rejected messages is the errors of messages with one id, each with its own client', () => {
+  const { messageId } = message();
+  const twins = SURFACES.map((surface) => message({ messageId, surface }));
+  expect(judge(twins).records.map(({ code, surface }) => [code, surface])).toEqual(
+    SURFACES.map((surface) => ['DUPLICATE_MESSAGE_ID', surface]),
+  );
+});
 
-  it('is at most a hundred errors a batch, and far fewer of a body that is small', () => {
-    const bad = (note: string) => Array.from({ length: 100 }, () => ({ type: 1, messageId: 1, note }));
-    const { records, omitted } = judge(bad('x'.repeat(300)));
-    expect(records).toHaveLength(100);
-    expect(omitted).toBe(200);
-    const small = judge(bad(''));
-    expect(small.records.length).toBeLessThan(30);
-    expect(small.records.length + small.omitted).toBe(300);
-  });
+it('the record of rejected messages is at most a hundred errors a batch, and far fewer of a body that is small', () => {
+  const bad = (note: string) => Array.from({ length: 100 }, () => ({ type: 1, messageId: 1, note }));
+  const { records, omitted } = judge(bad('x'.repeat(300)));
+  expect(records).toHaveLength(100);
+  expect(omitted).toBe(200);
+  const small = judge(bad(''));
+  expect(small.records.length).toBeLessThan(30);
+  expect(small.records.length + small.omitted).toBe(300);
+});
 
-  it('contains only library names from the settings and versions made of digits and dots', () => {
-    const toldBy = (library: unknown, libraryVersion: unknown) =>
-      judge([{ context: { library, libraryVersion } }]).records[0];
-    expect(toldBy('playline-unity', '12.0.345.6')).toMatchObject({
-      library: 'playline-unity',
-      libraryVersion: '12.0.345.6',
-    });
-    for (const version of ['1.0-anna', '1.0.0.0.0', '491711234567', 'x', '1..2', ' 1'])
-      expect(toldBy('Playline-Unity', version)).toMatchObject({ library: 'other', libraryVersion: '' });
-    expect(toldBy(['web'], { toString: 'x' })).toMatchObject({ library: '', libraryVersion: '' });
-    expect(toldBy('broken \ud83c', null)).toMatchObject({ library: 'other', libraryVersion: '' });
+it('the record of rejected messages contains only library names from the settings and versions made of digits and dots', () => {
+  const toldBy = (library: unknown, libraryVersion: unknown) =>
+    judge([{ context: { library, libraryVersion } }]).records[0];
+  expect(toldBy('playline-unity', '12.0.345.6')).toMatchObject({
+    library: 'playline-unity',
+    libraryVersion: '12.0.345.6',
   });
+  for (const version of ['1.0-anna', '1.0.0.0.0', '491711234567', 'x', '1..2', ' 1'])
+    expect(toldBy('Playline-Unity', version)).toMatchObject({ library: 'other', libraryVersion: '' });
+  expect(toldBy(['web'], { toString: 'x' })).toMatchObject({ library: '', libraryVersion: '' });
+  expect(toldBy('broken \ud83c', null)).toMatchObject({ library: 'other', libraryVersion: '' });
+});
 
-  it('contains no content, whatever was sent', () => {
-    const secret = 'secret';
-    const value = fc.oneof(
-      fc.constantFrom<unknown>(
-        secret,
-        [secret],
-        { [secret]: secret },
-        null,
-        true,
-        Number.POSITIVE_INFINITY,
-        '\ud800',
-        secret.repeat(60),
-      ),
-      fc.jsonValue(),
-    );
-    const names = [
-      ...Object.keys(message()),
-      'surface',
-      'userId',
-      'identityType',
-      'traits',
-      'properties',
-      'test',
+it('the record of rejected messages contains no content, whatever was sent', () => {
+  const secret = 'secret';
+  const value = fc.oneof(
+    fc.constantFrom<unknown>(
       secret,
-    ];
-    const context = fc.oneof(value, fc.record({ pageUrl: value, userAgent: value, screenDensity: value }));
-    const sent = fc.record(Object.fromEntries([...names.map((name) => [name, value]), ['context', context]]), {
-      requiredKeys: [],
-    });
-    fc.assert(
-      fc.property(fc.array(fc.oneof(sent, value), { minLength: 1, maxLength: 20 }), (messages) => {
-        const { records, omitted, entries } = judge(messages);
-        // Entries of one id have the errors of all its messages once.
-        const answered = entries.reduce((sum, { faults }) => sum + faults.length, 0);
-        expect(records.length + omitted).toBeGreaterThanOrEqual(answered);
-        expect(records.length).toBeLessThanOrEqual(100);
-        expect(JSON.stringify(records)).not.toContain(secret);
-        for (const record of records) {
-          expect(['', ...SURFACES]).toContain(record.surface);
-          expect(record).toMatchObject({ ...ENVELOPE, library: '', libraryVersion: '' });
-          expect(rejectionCodec.decode(rejectionCodec.encode(record))).toEqual(record);
-        }
-      }),
-      { numRuns: runsOf({ quick: 30, all: 100 }) },
-    );
+      [secret],
+      { [secret]: secret },
+      null,
+      true,
+      Number.POSITIVE_INFINITY,
+      '\ud800',
+      secret.repeat(60),
+    ),
+    fc.jsonValue(),
+  );
+  const names = [
+    ...Object.keys(message()),
+    'surface',
+    'userId',
+    'identityType',
+    'traits',
+    'properties',
+    'test',
+    secret,
+  ];
+  const context = fc.oneof(value, fc.record({ pageUrl: value, userAgent: value, screenDensity: value }));
+  const sent = fc.record(Object.fromEntries([...names.map((name) => [name, value]), ['context', context]]), {
+    requiredKeys: [],
   });
+  fc.assert(
+    fc.property(fc.array(fc.oneof(sent, value), { minLength: 1, maxLength: 20 }), (messages) => {
+      const { records, omitted, entries } = judge(messages);
+      // Entries of one id have the errors of all its messages once.
+      const answered = entries.reduce((sum, { faults }) => sum + faults.length, 0);
+      expect(records.length + omitted).toBeGreaterThanOrEqual(answered);
+      expect(records.length).toBeLessThanOrEqual(100);
+      expect(JSON.stringify(records)).not.toContain(secret);
+      for (const record of records) {
+        expect(['', ...SURFACES]).toContain(record.surface);
+        expect(record).toMatchObject({ ...ENVELOPE, library: '', libraryVersion: '' });
+        expect(rejectionCodec.decode(rejectionCodec.encode(record))).toEqual(record);
+      }
+    }),
+    { numRuns: runsOf({ quick: 30, all: 100 }) },
+  );
+});
 
-  it('names only fields of the contract', () => {
-    const { records } = judge([
-      { context: { mine: 1, library: '' }, properties: [{ mine: 1 }], mine: 1, constructor: 1, test: 1 },
-      ['mine'],
-    ]);
-    expect(records.map(({ field }) => field)).toEqual([
-      'type',
-      'messageId',
-      'eventTimestamp',
-      'context.library',
-      'context.libraryVersion',
-      'properties',
-      'test',
-      'message',
-    ]);
-  });
+it('the record of rejected messages names only fields of the contract', () => {
+  const { records } = judge([
+    { context: { mine: 1, library: '' }, properties: [{ mine: 1 }], mine: 1, constructor: 1, test: 1 },
+    ['mine'],
+  ]);
+  expect(records.map(({ field }) => field)).toEqual([
+    'type',
+    'messageId',
+    'eventTimestamp',
+    'context.library',
+    'context.libraryVersion',
+    'properties',
+    'test',
+    'message',
+  ]);
 });

@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { describe, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { readDocument } from './document.ts';
 
 function readText(text: string) {
@@ -8,76 +8,71 @@ function readText(text: string) {
   return read;
 }
 
-describe('readDocument', () => {
-  it.each([
-    ['text that is no JSON', Buffer.from('{"messages":[}')],
-    ['nothing', Buffer.alloc(0)],
-    ['bytes that are not UTF-8', Buffer.from([0x22, 0xff, 0x22])],
-    ['a surrogate encoded as UTF-8', Buffer.from([0x22, 0xed, 0xa0, 0x80, 0x22])],
-    ['two byte order marks', Buffer.from('\uFEFF\uFEFF{}')],
-  ])('refuses %s', (_, body) => {
-    expect(readDocument(body)).toEqual({ ok: false });
-  });
+it.each([
+  ['text that is no JSON', Buffer.from('{"messages":[}')],
+  ['nothing', Buffer.alloc(0)],
+  ['bytes that are not UTF-8', Buffer.from([0x22, 0xff, 0x22])],
+  ['a surrogate encoded as UTF-8', Buffer.from([0x22, 0xed, 0xa0, 0x80, 0x22])],
+  ['two byte order marks', Buffer.from('\uFEFF\uFEFF{}')],
+])('readDocument refuses %s', (_, body) => {
+  expect(readDocument(body)).toEqual({ ok: false });
+});
 
-  it.each(['null', '[]', '"messages"', '7', '{}', '{"messages":null}', '{"messages":{"a":[1]}}', '{"messages":[]}'])(
-    'finds no messages in %s',
-    (text) => {
-      expect(readText(text).sources).toEqual([]);
-    },
+it.each(['null', '[]', '"messages"', '7', '{}', '{"messages":null}', '{"messages":{"a":[1]}}', '{"messages":[]}'])(
+  'readDocument finds no messages in %s',
+  (text) => {
+    expect(readText(text).sources).toEqual([]);
+  },
+);
+
+it('readDocument returns the texts of a message exactly as in the body', () => {
+  const message = '{ "messageId" : 1.50 , "properties":{ "a" : [ 1 , "]}\\"" ] },"traits" : {}, "x":[{}] }';
+  expect(readText(` { "messages" : [ ${message} , 7 ,[1, 2],"a,b" ] } `).sources).toEqual([
+    { bytes: message.length, messageIdText: '1.50', propertiesText: '{ "a" : [ 1 , "]}\\"" ] }', traitsText: '{}' },
+    { bytes: 1, messageIdText: '' },
+    { bytes: 6, messageIdText: '' },
+    { bytes: 5, messageIdText: '' },
+  ]);
+});
+
+it('readDocument takes the last of equal keys, with or without escapes, as JSON.parse does', () => {
+  const text = '{"messages":[1],"\\u006dessages":[{"properties":{"a":1},"propert\\u0069es":{"a":2}}]}';
+  const { document, sources } = readText(text);
+  expect(document).toEqual({ messages: [{ properties: { a: 2 } }] });
+  expect(sources[0]?.propertiesText).toBe('{"a":2}');
+});
+
+it('readDocument counts bytes, not characters', () => {
+  expect(readText('{"messages":["é😀"]}').sources[0]?.bytes).toBe(8);
+});
+
+it('readDocument survives nesting of any depth', () => {
+  const nested = `${'['.repeat(200_000)}${']'.repeat(200_000)}`;
+  expect(readText(`{"messages":[{"messageId":${nested}}]}`).sources[0]?.messageIdText).toBe(nested);
+});
+
+it('readDocument reads at most one message beyond the limit of a batch', () => {
+  expect(readText(`{"messages":[${'0,'.repeat(5000)}0]}`).sources).toHaveLength(101);
+});
+
+it('readDocument finds in any JSON what JSON.parse finds', () => {
+  const message = fc.oneof(
+    fc.jsonValue(),
+    fc.record({ messageId: fc.jsonValue(), properties: fc.jsonValue(), traits: fc.jsonValue() }, { requiredKeys: [] }),
   );
-
-  it('returns the texts of a message exactly as in the body', () => {
-    const message = '{ "messageId" : 1.50 , "properties":{ "a" : [ 1 , "]}\\"" ] },"traits" : {}, "x":[{}] }';
-    expect(readText(` { "messages" : [ ${message} , 7 ,[1, 2],"a,b" ] } `).sources).toEqual([
-      { bytes: message.length, messageIdText: '1.50', propertiesText: '{ "a" : [ 1 , "]}\\"" ] }', traitsText: '{}' },
-      { bytes: 1, messageIdText: '' },
-      { bytes: 6, messageIdText: '' },
-      { bytes: 5, messageIdText: '' },
-    ]);
-  });
-
-  it('takes the last of equal keys, with or without escapes, as JSON.parse does', () => {
-    const text = '{"messages":[1],"\\u006dessages":[{"properties":{"a":1},"propert\\u0069es":{"a":2}}]}';
-    const { document, sources } = readText(text);
-    expect(document).toEqual({ messages: [{ properties: { a: 2 } }] });
-    expect(sources[0]?.propertiesText).toBe('{"a":2}');
-  });
-
-  it('counts bytes, not characters', () => {
-    expect(readText('{"messages":["é😀"]}').sources[0]?.bytes).toBe(8);
-  });
-
-  it('survives nesting of any depth', () => {
-    const nested = `${'['.repeat(200_000)}${']'.repeat(200_000)}`;
-    expect(readText(`{"messages":[{"messageId":${nested}}]}`).sources[0]?.messageIdText).toBe(nested);
-  });
-
-  it('reads at most one message beyond the limit of a batch', () => {
-    expect(readText(`{"messages":[${'0,'.repeat(5000)}0]}`).sources).toHaveLength(101);
-  });
-
-  it('finds in any JSON what JSON.parse finds', () => {
-    const message = fc.oneof(
-      fc.jsonValue(),
-      fc.record(
-        { messageId: fc.jsonValue(), properties: fc.jsonValue(), traits: fc.jsonValue() },
-        { requiredKeys: [] },
-      ),
-    );
-    fc.assert(
-      fc.property(fc.array(message, { maxLength: 5 }), fc.constantFrom('', '\t', '\n  '), (messages, space) => {
-        const { sources } = readText(JSON.stringify({ a: { messages: [1] }, messages }, null, space));
-        expect(sources).toHaveLength(messages.length);
-        for (const [index, source] of sources.entries()) {
-          const sent = messages[index];
-          const fields = (Array.isArray(sent) ? {} : Object(sent)) as Record<string, unknown>;
-          const textOf = (name: string) => (Object.hasOwn(fields, name) ? JSON.stringify(fields[name]) : undefined);
-          const compact = (text: string | undefined) => text && JSON.stringify(JSON.parse(text));
-          expect(compact(source.messageIdText || undefined)).toBe(textOf('messageId'));
-          expect(compact(source.propertiesText)).toBe(textOf('properties'));
-          expect(compact(source.traitsText)).toBe(textOf('traits'));
-        }
-      }),
-    );
-  });
+  fc.assert(
+    fc.property(fc.array(message, { maxLength: 5 }), fc.constantFrom('', '\t', '\n  '), (messages, space) => {
+      const { sources } = readText(JSON.stringify({ a: { messages: [1] }, messages }, null, space));
+      expect(sources).toHaveLength(messages.length);
+      for (const [index, source] of sources.entries()) {
+        const sent = messages[index];
+        const fields = (Array.isArray(sent) ? {} : Object(sent)) as Record<string, unknown>;
+        const textOf = (name: string) => (Object.hasOwn(fields, name) ? JSON.stringify(fields[name]) : undefined);
+        const compact = (text: string | undefined) => text && JSON.stringify(JSON.parse(text));
+        expect(compact(source.messageIdText || undefined)).toBe(textOf('messageId'));
+        expect(compact(source.propertiesText)).toBe(textOf('properties'));
+        expect(compact(source.traitsText)).toBe(textOf('traits'));
+      }
+    }),
+  );
 });

@@ -84,10 +84,10 @@ function validateByContract(read: ReadDocument, window: TimeWindow): Validated {
 /** The contract's error texts for a body that is refused as a whole. */
 const FAULT_MESSAGES: Readonly<Record<number, string>> = {
   [BODY_FAULT.notJson]: 'not JSON',
-  [BODY_FAULT.notAnObject]: 'the body must be a JSON object',
-  [BODY_FAULT.noMessages]: 'messages must be an array of messages',
-  [BODY_FAULT.tooFew]: 'messages must not be empty',
-  [BODY_FAULT.tooMany]: 'messages must hold at most 100 items',
+  [BODY_FAULT.notAnObject]: 'body is not a JSON object',
+  [BODY_FAULT.noMessages]: 'messages is not an array',
+  [BODY_FAULT.tooFew]: 'messages is empty',
+  [BODY_FAULT.tooMany]: 'messages has more than 100 items',
 };
 
 const errorsOf = (faults: readonly Fault[]) => faults.map(({ error }) => error);

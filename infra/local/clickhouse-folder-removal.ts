@@ -4,7 +4,7 @@ import { workerData } from 'node:worker_threads';
 
 const { folder, pipe } = workerData as { folder: string; pipe: string };
 
-// This open returns when ClickHouse opens the pipe. It has started then, and listens once the pipe ends.
+// Returns when ClickHouse has started and opens the pipe; it listens once the pipe ends.
 const end = openSync(pipe, 'w');
 rmSync(folder, { recursive: true });
 closeSync(end);

@@ -1,0 +1,44 @@
+/** Parts of a partition for unit tests of its workers. */
+import { createLogger, type Logger } from '@playline/runtime';
+import type { LogPartition } from '../partitions/log-partition.ts';
+import type { StreamRecord } from '../ports.ts';
+
+/** Waits between attempts that take no time. */
+export const NO_WAITS = { attempt: { minMs: 0, maxMs: 0 }, pause: { minMs: 0, maxMs: 0 } };
+
+export function fakeLog(changed: Partial<LogPartition> = {}): LogPartition {
+  return {
+    topic: 'topic',
+    partition: 0,
+    committed: 0,
+    metadata: null,
+    start: 0,
+    commit: async () => {},
+    batchAt: async () => null,
+    firstOffset: async () => 0,
+    seek() {},
+    pause() {},
+    resume() {},
+    ...changed,
+  };
+}
+
+/** Records of one partition from an offset on, a millisecond apart. */
+export function toRecords(texts: readonly string[], from = 0): StreamRecord[] {
+  return texts.map((text, i) => ({
+    topic: 'topic',
+    partition: 0,
+    offset: from + i,
+    timestampMs: 1_000 + from + i,
+    key: null,
+    value: Buffer.from(text),
+    headers: {},
+  }));
+}
+
+/** A logger whose lines can be read. */
+export function openLines(): { logger: Logger; lines: Record<string, unknown>[] } {
+  const lines: Record<string, unknown>[] = [];
+  const write = (line: string) => void lines.push(JSON.parse(line));
+  return { logger: createLogger({ service: 'test', level: 'warn' }, { write }), lines };
+}

@@ -1,0 +1,156 @@
+import { fileURLToPath } from 'node:url';
+import { expect, it } from 'vitest';
+import type { z } from 'zod';
+import { configSchema as activityWriter } from '../../services/activity-writer/src/config.ts';
+import { configSchema as chainApi } from '../../services/chain-api/src/config.ts';
+import { configSchema as chainIndexer } from '../../services/chain-indexer/src/config.ts';
+import { configSchema as eraser } from '../../services/eraser/src/config.ts';
+import { configSchema as eventWriter } from '../../services/event-writer/src/config.ts';
+import { configSchema as gateway } from '../../services/gateway/src/config.ts';
+import { configSchema as identityLinker } from '../../services/identity-linker/src/config.ts';
+import { configSchema as minter } from '../../services/minter/src/config.ts';
+import { configSchema as operator } from '../../services/operator/src/config.ts';
+import { configSchema as portal } from '../../services/portal/src/config.ts';
+import { isNode, type Node, nodesIn, parseSources, type SourceFile } from '../house/syntax.ts';
+import { readTree } from '../house/tree.ts';
+
+// The two reference pages of operators. `npx vitest run test/docs/reference.test.ts -u` writes them again.
+
+const SERVICES: Record<string, z.ZodObject> = {
+  gateway,
+  'identity-linker': identityLinker,
+  'event-writer': eventWriter,
+  'activity-writer': activityWriter,
+  eraser,
+  'chain-indexer': chainIndexer,
+  'chain-api': chainApi,
+  minter,
+  portal,
+  operator,
+};
+
+const tree = readTree(fileURLToPath(new URL('../..', import.meta.url)));
+const product = [...tree].filter(
+  ([path]) => /^(services|packages)\/.*\.ts$/.test(path) && !/\.(test|bench)\.ts$|\/test\//.test(path),
+);
+
+/** First sentence of the comment above a member, by the name of the setting. */
+function readMeanings(): Map<string, string> {
+  const meanings = new Map<string, string>();
+  for (const [path, text] of product) {
+    if (!/(config|settings)\.ts$/.test(path)) continue;
+    for (const [, comment = '', name = ''] of text.matchAll(/\/\*\*((?:(?!\*\/)[\s\S])*)\*\/\s*([A-Z][A-Z0-9_]+):/g)) {
+      const sentence =
+        comment
+          .replace(/\s*\n\s*\* ?/g, ' ')
+          .trim()
+          .split(/(?<=\.)\s/)[0] ?? '';
+      meanings.set(name, sentence.replace(/\.$/, '').replaceAll('|', '\\|'));
+    }
+  }
+  return meanings;
+}
+
+const UNITS: readonly [RegExp, string][] = [
+  [/_MS$/, 'ms'],
+  [/BYTES/, 'bytes'],
+  [/_PER_S(ECOND)?$/, '/s'],
+  [/_PER_MINUTE$/, '/min'],
+  [/_PER_HOUR$/, '/h'],
+  [/_(S|SECONDS)$/, 's'],
+  [/_FILE$/, 'path'],
+  [/_(URL|ORIGIN)$/, 'URL'],
+  [/PORT$/, 'port'],
+  [/HEX$|PEPPER$/, 'hexadecimal'],
+];
+
+/** The default as it would be written in the environment; `required` where a service does not start without one. */
+function toDefault(schema: z.ZodType): string {
+  const { type, defaultValue, in: input } = schema.def as { type: string; defaultValue?: unknown; in?: z.ZodType };
+  if (type === 'pipe' && input !== undefined) return toDefault(input);
+  if (type !== 'default') return schema.safeParse(undefined).success ? '' : 'required';
+  return typeof defaultValue === 'object' || defaultValue === '' ? '' : `\`${defaultValue}\``;
+}
+
+it('the page of settings has each setting with its default, unit, services and meaning', async () => {
+  const meanings = readMeanings();
+  const byName = new Map<string, { services: string[]; defaults: Set<string> }>();
+  for (const [service, { shape }] of Object.entries(SERVICES)) {
+    for (const [name, schema] of Object.entries(shape)) {
+      const row = byName.get(name) ?? { services: [], defaults: new Set() };
+      row.services.push(service);
+      row.defaults.add(toDefault(schema as z.ZodType));
+      byName.set(name, row);
+    }
+  }
+  const rows = [...byName]
+    .sort(([a], [b]) => a.localeCompare(b))
+    .map(([name, { services, defaults }]) => {
+      const unit = UNITS.find(([pattern]) => pattern.test(name))?.[1] ?? '';
+      const missing = Object.keys(SERVICES).filter((service) => !services.includes(service));
+      const where = missing.length < 3 ? ['all', ...missing].join(' but ') : services.join(', ');
+      return `| \`${name}\` | ${[...defaults].filter(Boolean).join(', ')} | ${unit} | ${where} | ${meanings.get(name) ?? ''} |`;
+    });
+  const head = `# Settings
+
+Generated from the code. Each is an environment variable; an empty one counts as absent. A service refuses to start and names every setting that is missing or wrong, without its value.
+
+| name | default | unit | services | meaning |
+|---|---|---|---|---|`;
+  await expect(`${[head, ...rows].join('\n')}\n`).toMatchFileSnapshot('../../infra/SETTINGS.md');
+});
+
+const KINDS: Record<string, string> = {
+  counter: 'counter',
+  histogram: 'histogram',
+  gauge: 'gauge',
+  collectedGauge: 'gauge',
+};
+
+/** All nodes below a node. */
+const within = (node: Node): Node[] => [
+  node,
+  ...Object.values(node).flatMap((field) => nodesIn(field).flatMap(within)),
+];
+const literals = (node: Node) => within(node).flatMap(({ type, value }) => (type === 'Literal' ? [String(value)] : []));
+const labelsIn = (node: Node) =>
+  within(node)
+    .filter(({ type }) => type === 'ArrayExpression')
+    .flatMap(literals)
+    .filter((text) => /^[a-z_]+$/.test(text));
+
+function toMetric(call: Node, { nodes }: SourceFile): string[] | null {
+  const callee = call.callee as Node;
+  const method = String(((callee.property ?? callee) as Node).name);
+  const [name, help, ...rest] = nodesIn(call.arguments);
+  if (KINDS[method] === undefined || !String(name?.value).startsWith('playline_')) return null;
+  const declares = (node: Node, id: unknown) =>
+    node.type === 'VariableDeclarator' && isNode(node.id) && node.id.name === id;
+  const text = help?.type === 'Identifier' ? nodes.find((node) => declares(node, help.name)) : help;
+  // A local helper `gauge` has the labels of all its calls.
+  const helper = nodes.findLast((node) => declares(node, callee.name) && node.start < call.start);
+  const labels = [...rest, ...(callee.type === 'Identifier' && helper ? [helper] : [])].flatMap(labelsIn);
+  return [String(name!.value), KINDS[method], [...new Set(labels)].join(', '), (text && literals(text)[0]) ?? ''];
+}
+
+it('the page of metrics has each metric with its kind, labels, source and meaning', async () => {
+  const rows = parseSources(new Map(product)).flatMap((file) => {
+    const source = file.path.split('/').slice(0, 2).join('/').replace('services/', '');
+    return file.nodes.flatMap((node) => {
+      const metric = node.type === 'CallExpression' || node.type === 'NewExpression' ? toMetric(node, file) : null;
+      if (metric === null) return [];
+      const [name, kind, labels, help] = metric;
+      return [`| \`${name}\` | ${kind} | ${labels} | ${source} | ${help} |`];
+    });
+  });
+  const declared = new Set(product.flatMap(([, text]) => text.match(/(?<=')playline_[a-z_]+(?=')/g) ?? []));
+  const listed = rows.map((row) => /`(\w+)`/.exec(row)?.[1]);
+  expect([...declared].filter((name) => !listed.includes(name) && name !== 'playline_build_info')).toEqual([]);
+  const head = `# Metrics
+
+Generated from the code. Every service serves \`/metrics\` on its admin port; every metric has the label \`service\`. Metrics of Node and of the process keep the names of prom-client (\`nodejs_…\`, \`process_…\`); \`playline_build_info{version}\` names the release.
+
+| name | kind | labels | from | meaning |
+|---|---|---|---|---|`;
+  await expect(`${[head, ...rows.sort()].join('\n')}\n`).toMatchFileSnapshot('../../infra/METRICS.md');
+});
