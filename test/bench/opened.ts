@@ -2,10 +2,12 @@ interface Closable {
   close(): Promise<unknown>;
 }
 
+export type Keep = <C extends Closable>(opened: C) => C;
+
 /** Runs `work`, and then closes everything that it has passed to `keep`, the latest first. */
-export async function withOpened<T>(work: (keep: <C extends Closable>(opened: C) => C) => Promise<T>): Promise<T> {
+export async function withOpened<T>(work: (keep: Keep) => Promise<T>): Promise<T> {
   const opened: Closable[] = [];
-  const keep = <C extends Closable>(one: C): C => {
+  const keep: Keep = (one) => {
     opened.push(one);
     return one;
   };

@@ -105,6 +105,15 @@ export function createDelivery(
   };
 }
 
+/** @returns undefined for invalid JSON */
+export function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
 /** Jitter over the upper half, so that batches refused together are not resent together. */
 const jitter = (ms: number): number => ms / 2 + (Math.random() * ms) / 2;
 

@@ -4,8 +4,8 @@ import { type Bench, type Row, scaled, toRow } from '../figure.ts';
 import { sendAll, toRequest } from '../load-client.ts';
 import { withOpened } from '../opened.ts';
 import { readSchemaId } from '../prepared-records.ts';
-import { cpuSecondsOf, memoryPeakMibOf, pidListeningOn } from '../processes.ts';
-import { medianOf } from '../quantile.ts';
+import { memoryPeakMibOf, pidListeningOn, watchCpu } from '../processes.ts';
+import { mediansOf } from '../quantile.ts';
 import { type Server, startPeer } from '../services.ts';
 import { createAssetBody, type MintServers, mintHeadersOf, postOrder } from './mint-orders.ts';
 import { mintChainOf } from './mint-scene.ts';
@@ -26,12 +26,6 @@ const WINDOWS = 3;
 interface Target {
   readonly server: Server;
   readonly path: string;
-}
-
-interface AcceptWindow {
-  readonly perCpuSecond: number;
-  readonly perSecond: number;
-  readonly redisCpuSeconds: number;
 }
 
 /**
@@ -55,43 +49,35 @@ async function measureSize(
     { server: api, path: scene.path },
     { server: floor, path: `/?records=${size.assets}` },
   ];
-  const windows: AcceptWindow[][] = [[], []];
   const post = (target: Target, requests: number) =>
     postOrders(bench, target, { ...size, requests: scaled(bench, requests, REQUESTS_MIN) });
   for (const target of targets) await post(target, size.warmUp);
+  const windows: Awaited<ReturnType<typeof post>>[][] = [[], []];
   for (let window = 0; window < WINDOWS; window++)
     for (const [index, target] of targets.entries()) windows[index]!.push(await post(target, size.requests));
-  const median = (index: 0 | 1, name: keyof AcceptWindow) => medianOf(windows[index]!.map((each) => each[name]));
+  const [own, peer] = windows.map(mediansOf) as [Awaited<ReturnType<typeof post>>, Awaited<ReturnType<typeof post>>];
   return toRow({
     case: `mint requests of ${size.assets} accepted`,
     unit: 'assets per CPU-second',
-    value: median(0, 'perCpuSecond'),
+    value: own.perCpuSecond,
     peer: 'floor: reads, publishes the same bytes, answers',
-    peerValue: median(1, 'perCpuSecond'),
-    notes: `${Math.round(median(0, 'perSecond'))} assets/s by the clock, floor ${Math.round(median(1, 'perSecond'))}; Redis ${median(0, 'redisCpuSeconds').toFixed(2)} CPU-s per thousand; peak ${memoryPeakMibOf(api.pid)} MiB`,
+    peerValue: peer.perCpuSecond,
+    notes: `${Math.round(own.perSecond)} assets/s by the clock, floor ${Math.round(peer.perSecond)}; Redis ${own.redisCpuSeconds.toFixed(2)} CPU-s per thousand; peak ${memoryPeakMibOf(api.pid)} MiB`,
   });
 }
 
-async function postOrders(
-  bench: Bench,
-  { server, path }: Target,
-  { requests, assets, connections }: OrderSize,
-): Promise<AcceptWindow> {
+async function postOrders(bench: Bench, { server, path }: Target, { requests, assets, connections }: OrderSize) {
   const prepared = Array.from({ length: requests }, (_, order) => {
     const bodies = Array.from({ length: assets }, (_, index) => createAssetBody(order * assets + index));
     return toRequest(path, mintHeadersOf(bench), Buffer.from(JSON.stringify({ assets: bodies })));
   });
-  const redisPid = pidListeningOn(Number(new URL(bench.stores.redis).port));
-  const spent = () => [cpuSecondsOf(server.pid), redisPid === null ? Number.NaN : cpuSecondsOf(redisPid)] as const;
-  const [before, startMs] = [spent(), performance.now()];
+  const watches = [server.pid, pidListeningOn(Number(new URL(bench.stores.redis).port))].map(watchCpu);
+  const startMs = performance.now();
   await sendAll(server.port, prepared, { connections, expected: 202 });
-  const [after, seconds] = [spent(), (performance.now() - startMs) / 1_000];
+  const seconds = (performance.now() - startMs) / 1_000;
+  const [own = 0, redis = 0] = watches.map((spent) => spent());
   const count = requests * assets;
-  return {
-    perCpuSecond: count / (after[0] - before[0]),
-    perSecond: count / seconds,
-    redisCpuSeconds: ((after[1] - before[1]) * 1_000) / count,
-  };
+  return { perCpuSecond: count / own, perSecond: count / seconds, redisCpuSeconds: (redis * 1_000) / count };
 }
 
 /** The floor publishes to a topic with as many partitions, which no service reads. */

@@ -14,6 +14,7 @@ import { parseSignerKeys } from '@playline/access-keys/signer';
 import { createMemoryRecordLog } from '@playline/access-keys/test';
 import { CONTRACT_ABIS, openTestChain, type TestChain } from '@playline/testkit/chain';
 import type { Bench } from '../figure.ts';
+import { type Keep, withOpened } from '../opened.ts';
 import type { Measured } from '../processes.ts';
 import { repeatEvery } from '../repeat.ts';
 import { startService } from '../services.ts';
@@ -30,37 +31,30 @@ export interface MintScene {
   countTokens(): Promise<number>;
   /** @param openNoncesMax limit of transactions that are not final */
   startMinter(openNoncesMax: number): Promise<Measured>;
-  close(): Promise<void>;
 }
 
 export const mintChainOf = ({ environmentId }: Bench): string => environmentId;
 
-export async function openMintScene(bench: Bench): Promise<MintScene> {
-  const chain = await openTestChain({ mining: 'asked', epochBlocks: 2 });
-  try {
-    const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
-    const signerKeys = JSON.stringify([privateKey.export({ format: 'jwk' })]);
-    const contract = await createRecords(bench, chain, signerKeys);
-    const name = mintChainOf(bench);
-    const node = { name, id: `eip155:${chain.id}`, urls: [chain.rpc], pollMs: POLL_MS };
-    const blocks = repeatEvery(BLOCK_MS, () => chain.mine());
-    const supply = { address: contract, abi: CONTRACT_ABIS['demo-erc721'], functionName: 'totalSupply' } as const;
-    return {
-      chain,
-      contract,
-      path: `/v1/chains/${name}/collections/${contract}/nfts/mint-requests`,
-      countTokens: async () => Number(await chain.client.readContract(supply)),
-      startMinter: (openNoncesMax) =>
-        startService(bench, 'minter', {
-          CHAIN_NODES: JSON.stringify([{ ...node, openNoncesMax }]),
-          SIGNER_KEYS: signerKeys,
-        }),
-      close: () => blocks.close().finally(() => chain.close()),
-    };
-  } catch (error) {
-    await chain.close();
-    throw error;
-  }
+export async function openMintScene(bench: Bench, keep: Keep): Promise<MintScene> {
+  const chain = keep(await openTestChain({ mining: 'asked', epochBlocks: 2 }));
+  const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
+  const signerKeys = JSON.stringify([privateKey.export({ format: 'jwk' })]);
+  const contract = await createRecords(bench, chain, signerKeys);
+  const name = mintChainOf(bench);
+  const node = { name, id: `eip155:${chain.id}`, urls: [chain.rpc], pollMs: POLL_MS };
+  keep(repeatEvery(BLOCK_MS, () => chain.mine()));
+  const supply = { address: contract, abi: CONTRACT_ABIS['demo-erc721'], functionName: 'totalSupply' } as const;
+  return {
+    chain,
+    contract,
+    path: `/v1/chains/${name}/collections/${contract}/nfts/mint-requests`,
+    countTokens: async () => Number(await chain.client.readContract(supply)),
+    startMinter: (openNoncesMax) =>
+      startService(bench, 'minter', {
+        CHAIN_NODES: JSON.stringify([{ ...node, openNoncesMax }]),
+        SIGNER_KEYS: signerKeys,
+      }),
+  };
 }
 
 /** Stores the records where services read them. Their log is in the memory of this process. @returns the contract */
@@ -76,16 +70,13 @@ async function createRecords(bench: Bench, chain: TestChain, signerKeys: string)
   return contractAddress;
 }
 
-async function withRecords<R extends Change, T>(
+const withRecords = <R extends Change, T>(
   { environment }: Bench,
   kind: RecordKind<R>,
   work: (store: RecordStore<R>) => Promise<T>,
-): Promise<T> {
-  const view = await openRedisRecords(kind, { url: environment.REDIS_URL ?? '' });
-  try {
+): Promise<T> =>
+  withOpened(async (keep) => {
+    const view = keep(await openRedisRecords(kind, { url: environment.REDIS_URL ?? '' }));
     const pair = { view, log: createMemoryRecordLog<R>() };
-    return await work(createRecordStore(pair, { changedBy: 'bench', requestId: 'bench' }));
-  } finally {
-    await view.close();
-  }
-}
+    return work(createRecordStore(pair, { changedBy: 'bench', requestId: 'bench' }));
+  });

@@ -3,8 +3,8 @@ import type { Engine } from '../clickhouse.ts';
 import { type Bench, scaled } from '../figure.ts';
 import { sendAll } from '../load-client.ts';
 import { withOpened } from '../opened.ts';
-import { cpuSecondsOf, pidListeningOn } from '../processes.ts';
-import { medianOf } from '../quantile.ts';
+import { pidListeningOn, watchCpu } from '../processes.ts';
+import { mediansOf } from '../quantile.ts';
 import { type Server, startPeer } from '../services.ts';
 import { startBareServer } from '../start-bare-server.ts';
 import { toPath } from './cases.ts';
@@ -41,25 +41,20 @@ export async function measurePageCpu(
   );
   const send = (list: readonly Buffer[]) => sendAll(server.port, list, { connections: READERS, expected: 200 });
   await send(requests.slice(0, WARM_UP_PAGES));
-  const enginePid = enginePort === null ? null : pidListeningOn(enginePort);
-  const spent = () => [cpuSecondsOf(server.pid), enginePid === null ? Number.NaN : cpuSecondsOf(enginePid)] as const;
+  const pids = [server.pid, enginePort === null ? null : pidListeningOn(enginePort)];
   const windows: PageCpu[] = [];
   for (let window = 0; window < WINDOWS; window++) {
-    const [before, startMs] = [spent(), performance.now()];
+    const [watches, startMs] = [pids.map(watchCpu), performance.now()];
     await send(requests);
-    const [after, ms] = [spent(), performance.now() - startMs];
+    const ms = performance.now() - startMs;
+    const [own = 0, engine = 0] = watches.map((spent) => spent());
     windows.push({
-      pagesPerCpuSecond: count / (after[0] - before[0]),
-      engineMs: ((after[1] - before[1]) * 1_000) / count,
+      pagesPerCpuSecond: count / own,
+      engineMs: (engine * 1_000) / count,
       pagesPerSecond: (count * 1_000) / ms,
     });
   }
-  const median = (name: keyof PageCpu) => medianOf(windows.map((each) => each[name]));
-  return {
-    pagesPerCpuSecond: median('pagesPerCpuSecond'),
-    engineMs: median('engineMs'),
-    pagesPerSecond: median('pagesPerSecond'),
-  };
+  return mediansOf(windows);
 }
 
 const timeAt = ({ startUs, endUs }: Feed, share: number): number =>

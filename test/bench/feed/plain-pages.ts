@@ -1,6 +1,6 @@
 import { START_GAP } from '@playline/chain';
 import type { Engine } from '../clickhouse.ts';
-import { medianOf } from '../quantile.ts';
+import { mediansOf } from '../quantile.ts';
 import type { ReadCase } from './cases.ts';
 import { BUSY, type Feed } from './fill.ts';
 
@@ -44,5 +44,5 @@ export async function measurePlainPages(engine: Engine, feed: Feed, { filters }:
 async function measure(engine: Engine, sql: string): Promise<PlainPage> {
   const taken: PlainPage[] = [];
   for (let time = 0; time < TIMES; time++) taken.push(await engine.measure(`${sql} FORMAT JSONEachRow`));
-  return { ms: medianOf(taken.map(({ ms }) => ms)), readRows: medianOf(taken.map(({ readRows }) => readRows)) };
+  return mediansOf(taken.map(({ ms, readRows }) => ({ ms, readRows })));
 }

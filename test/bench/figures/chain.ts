@@ -32,7 +32,7 @@ async function report(name: string, measure: () => Promise<Row[]>): Promise<Row[
 
 const measureServed = (bench: Bench): Promise<Row[]> =>
   withOpened(async (keep) => {
-    const scene = keep(await openMintScene(bench));
+    const scene = await openMintScene(bench, keep);
     // Starts before the chain API, which is ready only when a writer has published the watermark of the history.
     const writer = keep(await startService(bench, 'activity-writer'));
     const chains = [

@@ -1,5 +1,6 @@
 import { createEngine } from '../clickhouse.ts';
 import type { Figure } from '../figure.ts';
+import { withOpened } from '../opened.ts';
 import { fillEnvironment } from '../portal/fill.ts';
 import { fillChain } from '../portal/fill-chain.ts';
 import { measureLive } from '../portal/live.ts';
@@ -10,17 +11,14 @@ import { openScene } from '../portal/scene.ts';
 export const portal: Figure = {
   name: 'portal',
   optional: true,
-  async measure(bench) {
-    const scene = await openScene(bench);
-    try {
+  measure: (bench) =>
+    withOpened(async (keep) => {
+      const scene = await openScene(bench, keep);
       const startMs = performance.now();
       const engine = createEngine(bench);
       await fillChain(engine, bench, scene.projectId);
       await fillEnvironment(engine, bench, scene.projectId);
       console.error(`filled in ${Math.round((performance.now() - startMs) / 1_000)} s`);
       return [...(await measurePages(bench, scene)), ...(await measureLive(bench, scene))];
-    } finally {
-      await scene.close();
-    }
-  },
+    }),
 };

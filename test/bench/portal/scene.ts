@@ -2,7 +2,8 @@ import { randomBytes } from 'node:crypto';
 import { createBrowser, type TestBrowser } from '../../../services/portal/src/test/test-browser.ts';
 import type { Bench } from '../figure.ts';
 import { operate } from '../open-bench.ts';
-import { type Measured, waitFor } from '../processes.ts';
+import type { Keep } from '../opened.ts';
+import { waitFor } from '../processes.ts';
 import { groupOf, type Server, startGateway, startService, startWriter } from '../services.ts';
 import { CHAIN, CONTRACTS } from './fill-chain.ts';
 
@@ -18,7 +19,6 @@ export interface Scene {
   readonly projectId: string;
   readonly environment: string;
   readonly invitation: string;
-  close(): Promise<void>;
 }
 
 const PASSWORD = randomBytes(16).toString('hex');
@@ -60,35 +60,22 @@ async function signIn(bench: Bench, origin: string, { name, args }: { name: stri
   return browser;
 }
 
-export async function openScene(bench: Bench): Promise<Scene> {
-  const opened: Measured[] = [];
-  const keep = (server: Server) => {
-    opened.push(server);
-    return server;
+export async function openScene(bench: Bench, keep: Keep): Promise<Scene> {
+  const names = await createProject(bench);
+  const writer = keep(await startWriter(bench));
+  const gateway = keep(await startGateway(bench));
+  const settings = {
+    PORTAL_SECRET: randomBytes(32).toString('hex'),
+    WRITER_GROUP: groupOf(bench, 'event-writer'),
+    GATEWAY_URL: `http://127.0.0.1:${gateway.port}`,
   };
-  const close = async () => {
-    for (const process of opened.toReversed()) await process.close();
-  };
-  try {
-    const names = await createProject(bench);
-    const writer = keep(await startWriter(bench));
-    const gateway = keep(await startGateway(bench));
-    const settings = {
-      PORTAL_SECRET: randomBytes(32).toString('hex'),
-      WRITER_GROUP: groupOf(bench, 'event-writer'),
-      GATEWAY_URL: `http://127.0.0.1:${gateway.port}`,
-    };
-    const portal = keep(await startService(bench, 'portal', settings));
-    const origin = `http://localhost:${portal.port}`;
-    const invite = (name: string) => ['invite', '--name', name, '--project', names.projectId, '--role', 'analyst'];
-    const browser = await signIn(bench, origin, { name: 'bench', args: ['link'] });
-    const viewers: TestBrowser[] = [];
-    for (let index = 0; index < VIEWING_ACCOUNTS; index++)
-      viewers.push(await signIn(bench, origin, { name: `viewer-${index}`, args: invite(`viewer-${index}`) }));
-    const invitation = await linkPath(bench, origin, invite('unused'));
-    return { ...names, portal, gateway, writer, browser, viewers, invitation, origin, close };
-  } catch (error) {
-    await close();
-    throw error;
-  }
+  const portal = keep(await startService(bench, 'portal', settings));
+  const origin = `http://localhost:${portal.port}`;
+  const invite = (name: string) => ['invite', '--name', name, '--project', names.projectId, '--role', 'analyst'];
+  const browser = await signIn(bench, origin, { name: 'bench', args: ['link'] });
+  const viewers: TestBrowser[] = [];
+  for (let index = 0; index < VIEWING_ACCOUNTS; index++)
+    viewers.push(await signIn(bench, origin, { name: `viewer-${index}`, args: invite(`viewer-${index}`) }));
+  const invitation = await linkPath(bench, origin, invite('unused'));
+  return { ...names, portal, gateway, writer, browser, viewers, invitation, origin };
 }

@@ -33,13 +33,13 @@ app.post('/v1/audience/messages', async (request, response) => {
     return response.status(401).json({ code: 'UNAUTHORISED_REQUEST', trace_id: traceId });
   const texts: string[] = (request.body?.messages ?? []).map((message: unknown) => JSON.stringify(message));
   const nowMs = Date.now();
-  const verdict = validateBatch(request.body, {
+  const validated = validateBatch(request.body, {
     window: { fromMs: nowMs - EVENT_AGE_MAX_MS, toMs: nowMs + EVENT_AHEAD_MAX_MS },
     sources: texts.map((text) => ({ bytes: Buffer.byteLength(text), messageIdText: '' })),
   });
-  if (verdict.kind === 'fault')
-    return response.status(400).json({ code: 'VALIDATION_ERROR', trace_id: traceId, details: verdict.details });
-  const { accepted } = verdict;
+  if (validated.kind === 'fault')
+    return response.status(400).json({ code: 'VALIDATION_ERROR', trace_id: traceId, details: validated.details });
+  const { accepted } = validated;
   const links = accepted.filter(({ message }) => isLink(message));
   await producer.sendBatch({
     acks: -1,
@@ -54,6 +54,6 @@ app.post('/v1/audience/messages', async (request, response) => {
       },
     ],
   });
-  return response.status(accepted.length > 0 ? 200 : 400).json(verdict.response);
+  return response.status(accepted.length > 0 ? 200 : 400).json(validated.response);
 });
 app.listen(Number(settings.HTTP_PORT), '127.0.0.1');

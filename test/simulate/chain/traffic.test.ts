@@ -3,6 +3,7 @@ import { ACTIVITY_TYPES } from '@playline/contracts';
 import { runsOf } from '@playline/testkit/runs';
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
+import { parseJson } from '../delivery.ts';
 import type { MadeActivity } from './activities.ts';
 import { CHAIN, makeGroups } from './faulty-chain.ts';
 import type { TrafficLine } from './traffic.ts';
@@ -57,7 +58,7 @@ it('a generated history has lines that the import accepts as intended, and broke
       for (const { text, activity, refusal } of makeGroups(seed).flat()) {
         // This fault is between two lines: the import reports it, not the parser.
         if (refusal[0]?.endsWith('would be changed')) continue;
-        const parsed = parse(safeParse(text));
+        const parsed = parse(parseJson(text));
         const fields = parsed.ok ? [] : parsed.errors.map(({ field }) => field);
         if (text !== '{"half":') expect(fields).toEqual(refusal);
         if (!parsed.ok || activity === null) continue;
@@ -108,12 +109,4 @@ function constantsOf(activity: MadeActivity) {
   const parsed = parse(activity);
   if (!parsed.ok) throw new Error(JSON.stringify(parsed.errors));
   return toActivityRow(parsed.record, { updatedAt: 0, partition: 0, offset: 0, loggedAtMs: 0 });
-}
-
-function safeParse(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }

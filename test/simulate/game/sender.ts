@@ -1,10 +1,10 @@
 import { brotliCompressSync, constants, deflateSync, gzipSync, zstdCompressSync } from 'node:zlib';
 import { BATCH_BYTES_MAX, BATCH_MESSAGES_MAX } from '@playline/contracts';
-import { createDelivery, type Delivered, type DeliveryOptions } from '../delivery.ts';
+import { createDelivery, type Delivered, type DeliveryOptions, parseJson } from '../delivery.ts';
 import { count, createLatency, type Differences } from '../report.ts';
 import { type Ledger, type Run, toMessageId } from '../run.ts';
 import type { Cast } from './persons.ts';
-import { type Batch, differencesOf, type Encoding, parseVerdict, type Verdict } from './traffic.ts';
+import { type Batch, type BatchAnswer, differencesOf, type Encoding, parseAnswer } from './traffic.ts';
 
 /** Kinds of differences that a run of a game can find; each makes the run fail. */
 export type GameDifferenceKind =
@@ -150,13 +150,13 @@ export function createSendBatch(options: SenderOptions): (batch: Batch) => Promi
     const startMs = performance.now();
     const first = await deliver(request);
     tally.latency.add(performance.now() - startMs);
-    const verdict = compareAnswer(options, batch, first);
+    const answer = compareAnswer(options, batch, first);
     if (batch.resent) {
       tally.resentBatches++;
       // A resent batch must get the same answer as before.
       compareAnswer(options, batch, await deliver(request), 'resent ');
     }
-    if (verdict !== null) return noteVerdict(options, batch, verdict);
+    if (answer !== null) return noteAnswer(options, batch, answer);
     if (first.kind === 'answered' && !first.doubtful && !batch.answerLost) {
       for (const { sequence } of batch.sound) ledger.set(sequence, 'rejected');
       return;
@@ -177,26 +177,26 @@ function compareAnswer(
   batch: Batch,
   delivered: Delivered,
   which = '',
-): Verdict | null {
+): BatchAnswer | null {
   // A missing answer is no fault of the gateway: it is then unknown whether the batch was stored.
   if (delivered.kind === 'given up') return null;
   const { status, text } = delivered.answer;
-  const verdict = parseVerdict(text);
+  const answer = parseAnswer(text);
   const found =
-    verdict === null
+    answer === null
       ? [`answered ${status}: ${text.slice(0, SHOWN_CHARACTERS_MAX)}`]
-      : differencesOf(batch.expectation, status, verdict);
+      : differencesOf(batch.expectation, status, answer);
   const first = toMessageId(run, batch.sound[0]?.sequence ?? batch.broken[0] ?? 0);
   for (const difference of found) differences.add('answer', `${which}batch of ${first}: ${difference}`);
-  return verdict;
+  return answer;
 }
 
 /** Notes an acknowledged batch by its actual answer, since that is what a client relies on. */
-function noteVerdict({ run, ledger, cast, tally }: SenderOptions, batch: Batch, verdict: Verdict): void {
-  const refused = new Set(verdict.rejections.map(({ messageId }) => messageId.toLowerCase()));
-  tally.accepted += verdict.accepted;
-  tally.rejected += verdict.rejected;
-  for (const { errors } of verdict.rejections) for (const { code } of errors) count(tally.rejectedByCode, code);
+function noteAnswer({ run, ledger, cast, tally }: SenderOptions, batch: Batch, answer: BatchAnswer): void {
+  const refused = new Set(answer.rejections.map(({ messageId }) => messageId.toLowerCase()));
+  tally.accepted += answer.accepted;
+  tally.rejected += answer.rejected;
+  for (const { errors } of answer.rejections) for (const { code } of errors) count(tally.rejectedByCode, code);
   for (const message of batch.sound) {
     const isRefused = refused.has(toMessageId(run, message.sequence));
     ledger.set(message.sequence, isRefused ? 'rejected' : 'accepted');
@@ -233,13 +233,10 @@ export function createSendProbe(options: SenderOptions): (probe: Probe) => Promi
 
 /** `code` of a complete error envelope (contract, "Error envelope"); otherwise what is wrong with it. */
 function codeOf(text: string): string {
-  try {
-    const body = JSON.parse(text) as Record<string, unknown>;
-    const absent = ['message', 'link', 'trace_id', 'code', 'details'].filter((member) => !(member in body));
-    return absent.length === 0 ? String(body.code) : `an envelope without ${absent.join(', ')}`;
-  } catch {
-    return 'no JSON';
-  }
+  const body = parseJson(text);
+  if (typeof body !== 'object' || body === null) return 'no JSON object';
+  const absent = ['message', 'link', 'trace_id', 'code', 'details'].filter((member) => !(member in body));
+  return absent.length === 0 ? String((body as { code: unknown }).code) : `an envelope without ${absent.join(', ')}`;
 }
 
 function encodeBody(body: string, encoding: Encoding): Buffer {

@@ -4,12 +4,12 @@ import { createLedger } from '../run.ts';
 import { BREAKAGES } from './breakage.ts';
 import { ODDITIES } from './messages.ts';
 import {
+  type BatchAnswer,
   createExpectation,
   createTraffic,
   differencesOf,
   expectRejection,
-  parseVerdict,
-  type Verdict,
+  parseAnswer,
 } from './traffic.ts';
 
 function example() {
@@ -17,7 +17,7 @@ function example() {
   expectation.accepted = 3;
   expectRejection(expectation, { echo: 'a', errors: [['toId', 'INVALID_VALUE']], messages: 1 });
   expectRejection(expectation, { echo: 'b', errors: [['messageId', 'DUPLICATE_MESSAGE_ID']], messages: 2 });
-  const verdict: Verdict = {
+  const answer: BatchAnswer = {
     success: true,
     accepted: 3,
     rejected: 3,
@@ -26,17 +26,20 @@ function example() {
       { messageId: 'a', errors: [{ field: 'toId', code: 'INVALID_VALUE' }] },
     ],
   };
-  return { expectation, verdict };
+  return { expectation, answer };
 }
 
 it('an answer equals the expectation whatever the order of its entries', () => {
-  const { expectation, verdict } = example();
-  expect(differencesOf(expectation, 200, verdict)).toEqual([]);
+  const { expectation, answer } = example();
+  expect(differencesOf(expectation, 200, answer)).toEqual([]);
 });
 
-const [ofB, ofA] = example().verdict.rejections as [Verdict['rejections'][number], Verdict['rejections'][number]];
+const [ofB, ofA] = example().answer.rejections as [
+  BatchAnswer['rejections'][number],
+  BatchAnswer['rejections'][number],
+];
 
-it.each<[string, number, Partial<Verdict>]>([
+it.each<[string, number, Partial<BatchAnswer>]>([
   ['another status', 400, {}],
   ['another number of accepted messages', 200, { accepted: 4 }],
   ['another number of rejected messages', 200, { rejected: 2 }],
@@ -46,14 +49,14 @@ it.each<[string, number, Partial<Verdict>]>([
   ['two entries of one id', 200, { rejections: [ofB, ofA, ofB] }],
   ['another code', 200, { rejections: [ofB, { ...ofA, errors: [{ field: 'toId', code: 'INVALID_FORMAT' }] }] }],
 ])('an answer with %s is a difference', (_name, status, change) => {
-  const { expectation, verdict } = example();
-  expect(differencesOf(expectation, status, { ...verdict, ...change })).toHaveLength(1);
+  const { expectation, answer } = example();
+  expect(differencesOf(expectation, status, { ...answer, ...change })).toHaveLength(1);
 });
 
 it('an answer other than a MessagesResponse is not parsed', () => {
-  expect(parseVerdict(JSON.stringify(example().verdict))).toEqual(example().verdict);
+  expect(parseAnswer(JSON.stringify(example().answer))).toEqual(example().answer);
   for (const text of ['', 'null', '{}', '[]', '{"code":"VALIDATION_ERROR"}'])
-    expect(parseVerdict(text), text).toBeNull();
+    expect(parseAnswer(text), text).toBeNull();
 });
 
 const NOW_MS = Date.parse('2026-06-01T12:00:00Z');

@@ -1,5 +1,6 @@
 import { BATCH_MESSAGES_MAX } from '@playline/contracts';
 import { createDeck, createRandom, type Random } from '@playline/testkit/random';
+import { parseJson } from '../delivery.ts';
 import { type Ledger, type Run, toMessageId } from '../run.ts';
 import { BREAKAGES, type Breakage } from './breakage.ts';
 import { type BuiltMessage, createAlias, createIdentify, createPlay, ODDITIES } from './messages.ts';
@@ -35,40 +36,34 @@ export function expectRejection(
 }
 
 /** The service's answer, parsed leniently: a difference does not end the run. */
-export interface Verdict {
+export interface BatchAnswer {
   readonly success: boolean;
   readonly accepted: number;
   readonly rejected: number;
   readonly rejections: readonly { messageId: string; errors: readonly { field: string; code: string }[] }[];
 }
 
-export function parseVerdict(text: string): Verdict | null {
-  let value: unknown;
-  try {
-    value = JSON.parse(text);
-  } catch {
-    return null;
-  }
-  const candidate = value as Partial<Verdict> | null;
+export function parseAnswer(text: string): BatchAnswer | null {
+  const candidate = parseJson(text) as Partial<BatchAnswer> | null | undefined;
   const shaped =
     typeof candidate?.success === 'boolean' &&
     Number.isInteger(candidate.accepted) &&
     Number.isInteger(candidate.rejected) &&
     Array.isArray(candidate.rejections);
-  return shaped ? (candidate as Verdict) : null;
+  return shaped ? (candidate as BatchAnswer) : null;
 }
 
-export function differencesOf(expected: Expectation, status: number, verdict: Verdict): string[] {
+export function differencesOf(expected: Expectation, status: number, answer: BatchAnswer): string[] {
   const differences: string[] = [];
   const compare = (what: string, wanted: unknown, given: unknown) => {
     if (wanted !== given) differences.push(`${what}: expected ${wanted}, was ${given}`);
   };
   compare('status', expected.accepted > 0 ? 200 : 400, status);
-  compare('success', expected.accepted > 0, verdict.success);
-  compare('accepted', expected.accepted, verdict.accepted);
-  compare('rejected', expected.rejected, verdict.rejected);
+  compare('success', expected.accepted > 0, answer.success);
+  compare('accepted', expected.accepted, answer.accepted);
+  compare('rejected', expected.rejected, answer.rejected);
   const given = new Map<string, string>();
-  for (const { messageId, errors } of verdict.rejections) {
+  for (const { messageId, errors } of answer.rejections) {
     if (given.has(messageId)) differences.push(`two entries for message id ${JSON.stringify(messageId)}`);
     given.set(messageId, toText(new Set(errors.map(({ field, code }) => `${field} ${code}`))));
   }

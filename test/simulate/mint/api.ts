@@ -1,4 +1,4 @@
-import { createDelivery, openHttpClient } from '../delivery.ts';
+import { createDelivery, openHttpClient, parseJson } from '../delivery.ts';
 import { count, createLatency } from '../report.ts';
 
 export interface ApiCall {
@@ -63,7 +63,7 @@ export function openMintApi(url: string, common: Readonly<Record<string, string>
         return { status: null, headers: {}, json: null, text: delivered.reason, isDoubtful };
       if (delivered.tries === 1) tally.latency.add(performance.now() - startedAt);
       const { status, text, headers: shown } = delivered.answer;
-      return { status, headers: shown, json: toJson(text), text, isDoubtful };
+      return { status, headers: shown, json: parseJson(text) ?? null, text, isDoubtful };
     },
   };
 }
@@ -80,14 +80,6 @@ function toHeaders(
 function toBytes(body: unknown): Buffer {
   if (body === undefined) return Buffer.alloc(0);
   return Buffer.from(typeof body === 'string' ? body : JSON.stringify(body));
-}
-
-function toJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return null;
-  }
 }
 
 const SHOWN_CHARACTERS_MAX = 300;

@@ -142,7 +142,8 @@ function checkRivals({ book, differences }: MintStage, shown: ShownMints): void 
     if (requests.length < entries.length || requests.some(({ status }) => status === 'pending')) continue;
     const winners = requests.filter(({ status }) => status === 'succeeded').length;
     const ids = requests.map(({ reference_id }) => reference_id).join(', ');
-    if (winners !== 1) differences.add('outcome', `${ids} wanted the token ${tokenId}, and ${winners} of them have it`);
+    if (winners !== 1)
+      differences.add('outcome', `${ids} requested the token ${tokenId}, and ${winners} of them have it`);
   }
 }
 

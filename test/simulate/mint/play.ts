@@ -61,7 +61,7 @@ async function playRounds(game: MintGame, acceptedMax: number): Promise<void> {
     await playRound(game, count);
     left -= count;
     stage.options.onProgress(
-      `${stage.book.accepted} assets are accepted, ${stage.counts.probes} calls were rightly refused`,
+      `${stage.book.accepted} assets are accepted, ${stage.counts.probes} calls were refused as expected`,
     );
   }
 }
