@@ -4,7 +4,6 @@ import { type BookEntry, isAccepted, THRESHOLD } from './assets.ts';
 import { type FirstCursors, readMint, type ShownMint, type ShownMints, STATUSES, walkList } from './lists.ts';
 import { COLLECTIONS, type MintStage } from './stage.ts';
 
-/** One attempt, in its last revision. */
 export interface MintAttemptRow {
   readonly referenceId: string;
   /** `0x` and 40 lower-case digits, like the owner. */
@@ -18,36 +17,31 @@ export interface MintAttemptRow {
   readonly error: string | null;
 }
 
-/** Stored metadata. */
 export interface StoredMetadata {
   readonly kind: 'collection' | 'token' | 'stack';
   readonly contract: string;
   /** Id of a token, UUID of a stack, or '' for a collection. */
   readonly subject: string;
-  /** JSON text. */
   readonly metadata: string;
 }
 
-/** The tables, read by queries that do not share code with the interface. */
-export interface MintRows {
-  /** Attempts of the run; those of a reference id in the order of their requests. */
-  attempts(): Promise<readonly MintAttemptRow[]>;
-  /** How many assets of the run wait for MINTER_ROLE. */
-  waitingForRole(): Promise<number>;
-  metadata(contracts: readonly string[]): Promise<readonly StoredMetadata[]>;
-}
+export type MintRows = ReturnType<typeof createMintRows>;
 
 const QUERY_MAX_MS = 60_000;
 const toHex = (column: string) => `concat('0x', lower(hex(${column})))`;
 /** Values of the largest revision; a tuple, so that a NULL in it is kept. */
 const LAST = `argMax(tuple(status, token_id, amount, ${toHex('owner')}, if(isNull(transaction_hash), NULL, ${toHex('transaction_hash')}), toString(activity_id), error), revision)`;
 
-/** @param prefix of the reference ids of the run: letters, digits and hyphens */
-export function createMintRows(account: ClickHouseAccount, prefix: string): MintRows {
+/**
+ * Reads the tables with queries that share no code with the API.
+ * @param prefix of the reference ids of the run: letters, digits and hyphens
+ */
+export function createMintRows(account: ClickHouseAccount, prefix: string) {
   const query = createQueryRows(account, { deadlineMs: QUERY_MAX_MS });
   const ofRun = `startsWith(reference_id, '${prefix}')`;
   return {
-    attempts: async () => {
+    /** Attempts of the run; those of a reference id in the order of their requests. */
+    attempts: async (): Promise<readonly MintAttemptRow[]> => {
       const rows = await readRows(
         query(
           `SELECT reference_id, ${toHex('contract')}, ${LAST} FROM mint_requests WHERE ${ofRun} ` +
@@ -59,7 +53,7 @@ export function createMintRows(account: ClickHouseAccount, prefix: string): Mint
         return { referenceId, contract, status, tokenId, amount, owner, transactionHash, activityId, error };
       }) as unknown as MintAttemptRow[];
     },
-    waitingForRole: async () => {
+    waitingForRole: async (): Promise<number> => {
       const [row] = await readRows(
         query(
           `SELECT count() FROM mint_requests FINAL WHERE ${ofRun} AND status = 'pending' AND reason LIKE '%MINTER_ROLE%'`,
@@ -67,37 +61,29 @@ export function createMintRows(account: ClickHouseAccount, prefix: string): Mint
       );
       return Number(row?.[0] ?? 0);
     },
-    metadata: async (contracts) => {
+    metadata: async (contracts: readonly string[]): Promise<readonly StoredMetadata[]> => {
       const of = (kind: string, table: string, subject: string) =>
         `SELECT '${kind}' AS kind, ${toHex('contract')} AS address, ${subject} AS subject, metadata FROM ${table} FINAL ` +
         `WHERE address IN (${contracts.map((contract) => `'${contract}'`).join(', ')})`;
-      const rows = await readRows(
-        query(
-          [
-            of('collection', 'collections', "''"),
-            of('token', 'nft_metadata', 'token_id'),
-            of('stack', 'metadata_stacks', 'metadata_id'),
-          ].join(' UNION ALL '),
-        ),
-      );
-      return rows.map(([kind, contract, subject, metadata]) => ({
-        kind,
-        contract,
-        subject,
-        metadata,
-      })) as StoredMetadata[];
+      const all = [
+        of('collection', 'collections', "''"),
+        of('token', 'nft_metadata', 'token_id'),
+        of('stack', 'metadata_stacks', 'metadata_id'),
+      ].join(' UNION ALL ');
+      const rows = await readRows(query(all));
+      return rows.map(([kind, contract, subject, metadata]) => {
+        return { kind, contract, subject, metadata };
+      }) as StoredMetadata[];
     },
   };
 }
 
-/** Maximum number of requests that are also read one by one. */
 const SINGLE_MAX = 100;
 const PAGE_SIZE = 200;
-/** Pages of a walk in small pages: enough to test, within the limit of calls. */
 const PAGES_MAX = 25;
 
-/** Compares the interface with the book: each reference id has one token or one clear failure. */
-export function judgeOutcomes(stage: MintStage, shown: ShownMints): void {
+/** Compares the API with the book: each reference id has one token or one clear failure. */
+export function checkOutcomes(stage: MintStage, shown: ShownMints): void {
   const { book, differences } = stage;
   for (const entry of book.entries()) {
     const { referenceId } = entry.asset;
@@ -112,7 +98,7 @@ export function judgeOutcomes(stage: MintStage, shown: ShownMints): void {
   }
   for (const [referenceId] of shown)
     if (book.find(referenceId) === null) differences.add('uninvited', `${referenceId} is shown and was never accepted`);
-  judgeRivals(stage, shown);
+  checkRivals(stage, shown);
 }
 
 function describeMembers({ options }: MintStage, { asset }: BookEntry, request: ShownMint): readonly string[] {
@@ -131,7 +117,6 @@ function describeMembers({ options }: MintStage, { asset }: BookEntry, request: 
   return wrong;
 }
 
-/** What is wrong with its result; null when nothing is. */
 function describeOutcome({ asset }: BookEntry, request: ShownMint): string | null {
   const { status, error, token_id, activity_id, transaction_hash } = request;
   const { expected } = asset;
@@ -139,7 +124,7 @@ function describeOutcome({ asset }: BookEntry, request: ShownMint): string | nul
   if (status === 'succeeded') {
     if (expected.kind === 'failure') return `was minted, and must fail: ${expected.message}`;
     if (token_id === null || activity_id === null || transaction_hash === null) return 'was minted without a token';
-    if (error !== null) return `was minted and tells a failure: ${error.message}`;
+    if (error !== null) return `was minted and reports a failure: ${error.message}`;
     const isOfContract = asset.tokenId === null && BigInt(token_id) < THRESHOLD;
     return isOfContract ? `has the token id ${token_id}, which the contract does not choose` : null;
   }
@@ -149,8 +134,7 @@ function describeOutcome({ asset }: BookEntry, request: ShownMint): string | nul
   return isExpected ? null : `failed as "${error?.message}" and not as "${expected.message}"`;
 }
 
-/** Of requests for the same token id exactly one must have it. */
-function judgeRivals({ book, differences }: MintStage, shown: ShownMints): void {
+function checkRivals({ book, differences }: MintStage, shown: ShownMints): void {
   const rivals = book.entries().filter(({ asset }) => asset.expected.kind === 'rival');
   for (const [tokenId, entries] of Map.groupBy(rivals, ({ asset }) => asset.tokenId)) {
     const requests = entries.flatMap(({ asset }) => shown.get(asset.referenceId) ?? []);
@@ -158,12 +142,13 @@ function judgeRivals({ book, differences }: MintStage, shown: ShownMints): void 
     if (requests.length < entries.length || requests.some(({ status }) => status === 'pending')) continue;
     const winners = requests.filter(({ status }) => status === 'succeeded').length;
     const ids = requests.map(({ reference_id }) => reference_id).join(', ');
-    if (winners !== 1) differences.add('outcome', `${ids} wanted the token ${tokenId}, and ${winners} of them have it`);
+    if (winners !== 1)
+      differences.add('outcome', `${ids} requested the token ${tokenId}, and ${winners} of them have it`);
   }
 }
 
 /** Reads by status, backwards and one by one: each must return the same as the list. */
-export async function judgeReadings(stage: MintStage, shown: ShownMints, from: FirstCursors): Promise<void> {
+export async function checkReadings(stage: MintStage, shown: ShownMints, from: FirstCursors): Promise<void> {
   for (const collection of COLLECTIONS) {
     const own = [...shown.values()].filter(
       ({ collection_address }) => collection_address === stage.options.contracts[collection],
@@ -180,7 +165,7 @@ export async function judgeReadings(stage: MintStage, shown: ShownMints, from: F
     const back = await walkList(stage, { collection, pageSize: PAGE_SIZE, from: forwards.end, isBackwards: true });
     compareWalks(stage, `${collection} backwards`, { expected: own, found: back.own });
   }
-  await judgeSingles(stage, shown);
+  await checkSingles(stage, shown);
 }
 
 function compareWalks(
@@ -200,7 +185,7 @@ function compareWalks(
   for (const [referenceId] of byId) differences.add('list', `${name}: ${referenceId} does not belong there`);
 }
 
-async function judgeSingles(stage: MintStage, shown: ShownMints): Promise<void> {
+async function checkSingles(stage: MintStage, shown: ShownMints): Promise<void> {
   const { random, book, differences } = stage;
   for (const request of random.shuffle([...shown.values()]).slice(0, SINGLE_MAX)) {
     const entry = book.find(request.reference_id);
@@ -212,8 +197,8 @@ async function judgeSingles(stage: MintStage, shown: ShownMints): Promise<void> 
   }
 }
 
-/** Compares the rows of `mint_requests` with the interface. @returns the number of attempts */
-export async function judgeRows(stage: MintStage, shown: ShownMints): Promise<number> {
+/** Compares the rows of `mint_requests` with the API. @returns the number of attempts */
+export async function checkRows(stage: MintStage, shown: ShownMints): Promise<number> {
   const { book, rows, differences } = stage;
   const attempts = await rows.attempts();
   const byReference = Map.groupBy(attempts, ({ referenceId }) => referenceId);
@@ -228,39 +213,25 @@ export async function judgeRows(stage: MintStage, shown: ShownMints): Promise<nu
     if (own.slice(0, -1).some(({ status }) => status !== 'failed'))
       differences.add('row', `${referenceId} was accepted again before it had failed`);
     const [last, request] = [own.at(-1), shown.get(referenceId)];
-    if (last === undefined || request === undefined) {
-      if (isAccepted(entry) || own.length > 0) reportAbsent(stage, referenceId, { last, request });
-      continue;
-    }
-    for (const text of describeRow(last, request)) differences.add('row', `${referenceId} ${text}`);
+    if (last === undefined) {
+      if (isAccepted(entry)) differences.add('row', `${referenceId} has no row`);
+    } else if (request === undefined) differences.add('missing', `${referenceId} has a row and is not shown`);
+    else for (const text of describeDifferences(toRow(request), last)) differences.add('row', `${referenceId} ${text}`);
   }
   for (const [referenceId] of byReference)
     differences.add('uninvited', `${referenceId} has a row and was never accepted`);
   return attempts.length;
 }
 
-function reportAbsent(
-  { differences }: MintStage,
-  referenceId: string,
-  { last, request }: { last: MintAttemptRow | undefined; request: ShownMint | undefined },
-): void {
-  if (last === undefined) differences.add('row', `${referenceId} has no row`);
-  if (request === undefined && last !== undefined)
-    differences.add('missing', `${referenceId} has a row and is not shown`);
-}
-
-function describeRow(row: MintAttemptRow, request: ShownMint): readonly string[] {
-  const pairs = [
-    ['contract', row.contract, request.collection_address],
-    ['status', row.status, request.status],
-    ['owner', row.owner, request.owner_address],
-    ['token_id', row.tokenId, request.token_id],
-    ['amount', row.amount, request.amount],
-    ['transaction_hash', row.transactionHash, request.transaction_hash],
-    ['activity_id', row.activityId, request.activity_id],
-    ['error', row.error, request.error?.message ?? null],
-  ] as const;
-  return pairs.flatMap(([name, stored, shown]) =>
-    stored === shown ? [] : [`${name} is stored as ${stored} and shown as ${shown}`],
-  );
-}
+/** The row that a shown request must have. */
+export const toRow = (request: ShownMint): MintAttemptRow => ({
+  referenceId: request.reference_id,
+  contract: request.collection_address,
+  status: request.status,
+  tokenId: request.token_id,
+  amount: request.amount,
+  owner: request.owner_address,
+  transactionHash: request.transaction_hash,
+  activityId: request.activity_id,
+  error: request.error?.message ?? null,
+});

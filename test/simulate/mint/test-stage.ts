@@ -1,13 +1,12 @@
 import { createHash } from 'node:crypto';
 import { createRandom } from '@playline/testkit/random';
-import { createDifferences, createLatency } from '../report.ts';
+import { createDifferences } from '../report.ts';
 import { createRun } from '../run.ts';
-import type { ApiAnswer, ApiCall } from './api.ts';
+import { type ApiAnswer, type ApiCall, createTally } from './api.ts';
 import { createAssetMaker, createMintBook, type RequestedAsset, THRESHOLD } from './assets.ts';
-import type { ChainToken } from './judge-chain.ts';
-import type { MintAttemptRow } from './judge-requests.ts';
+import type { MintAttemptRow } from './check-requests.ts';
 import type { ShownMint } from './lists.ts';
-import { type MintDifferenceKind, type MintStage, NO_COUNTS } from './stage.ts';
+import { createCounts, type MintDifferenceKind, type MintStage } from './stage.ts';
 
 const CHAIN = { name: 'demo-chain', id: 'eip155:31337' };
 export const CONTRACTS = {
@@ -17,9 +16,8 @@ export const CONTRACTS = {
 };
 const NO_ANSWER: ApiAnswer = { status: null, headers: {}, json: null, text: 'no answer', isDoubtful: false };
 
-/** A run with a world in memory: the test sets the answers to calls, the rows and the contracts. */
-export interface MadeStage extends MintStage {
-  /** All calls, in order. */
+/** A run in memory: the test sets the answers to calls, the rows and the contracts. */
+export interface TestStage extends MintStage {
   readonly called: ApiCall[];
   /** The next answers to calls; without any, calls get no answer. */
   readonly answers: ApiAnswer[];
@@ -28,7 +26,7 @@ export interface MadeStage extends MintStage {
   readonly holdings: Map<string, string>;
 }
 
-export function createMadeStage(seed = 1): MadeStage {
+export function createTestStage(seed = 1): TestStage {
   const run = createRun(seed, 0);
   const random = createRandom(seed);
   const [called, answers, stored]: [ApiCall[], ApiAnswer[], MintAttemptRow[]] = [[], [], []];
@@ -37,7 +35,6 @@ export function createMadeStage(seed = 1): MadeStage {
     name: 'memory',
     calls: async (calls: readonly { data: string }[]) => calls.map(({ data }) => holdings.get(data) ?? null),
   };
-  const tally = { calls: 0, refused: 0, waitedMs: 0, again: new Map<string, number>(), latency: createLatency() };
   return {
     run,
     random,
@@ -54,7 +51,7 @@ export function createMadeStage(seed = 1): MadeStage {
     assets: createAssetMaker(run, random, CONTRACTS),
     book: createMintBook(),
     api: {
-      tally,
+      tally: createTally(),
       close: () => {},
       call: async (call) => {
         called.push(call);
@@ -63,7 +60,7 @@ export function createMadeStage(seed = 1): MadeStage {
     },
     rows: { attempts: async () => stored, waitingForRole: async () => 0, metadata: async () => [] },
     differences: createDifferences<MintDifferenceKind>(),
-    counts: { ...NO_COUNTS },
+    counts: createCounts(),
     endAt: Number.POSITIVE_INFINITY,
   };
 }
@@ -77,7 +74,6 @@ export const answerOf = (status: number, json: unknown, over: Partial<ApiAnswer>
   ...over,
 });
 
-/** The headers and body of a 202 of a mint. */
 export function quotaAnswer(over: Partial<ApiAnswer> = {}): ApiAnswer {
   const headers = {
     'imx-mint-requests-limit': '2000',
@@ -111,33 +107,7 @@ export function toMinted(asset: RequestedAsset, number: number): ShownMint {
   };
 }
 
-/** A failed asset as the interface shows it. */
 export function toFailed(asset: RequestedAsset, message: string): ShownMint {
   const nothing = { activity_id: null, transaction_hash: null, token_id: asset.tokenId };
   return { ...toMinted(asset, 0), ...nothing, status: 'failed', error: { message } };
-}
-
-export function toRow(shown: ShownMint): MintAttemptRow {
-  return {
-    referenceId: shown.reference_id,
-    contract: shown.collection_address,
-    status: shown.status,
-    tokenId: shown.token_id,
-    amount: shown.amount,
-    owner: shown.owner_address,
-    transactionHash: shown.transaction_hash,
-    activityId: shown.activity_id,
-    error: shown.error?.message ?? null,
-  };
-}
-
-export function toChainToken(shown: ShownMint): ChainToken {
-  return {
-    activityId: shown.activity_id ?? '',
-    contract: shown.collection_address,
-    owner: shown.owner_address,
-    transactionHash: shown.transaction_hash ?? '',
-    tokenId: shown.token_id ?? '',
-    amount: shown.amount ?? '1',
-  };
 }

@@ -2,9 +2,7 @@ import { get, type IncomingMessage } from 'node:http';
 import type { TestBrowser } from '../../../services/portal/src/test/test-browser.ts';
 import type { Scene } from './scene.ts';
 
-/** A user who watches live messages. */
-export interface Looker {
-  /** Number of received events. */
+export interface Viewer {
   readonly events: number;
   /** Called with each new event and the moment at which it was received. */
   onEvent: (event: { readonly kind: string; readonly messageId?: string }, atMs: number) => void;
@@ -12,16 +10,16 @@ export interface Looker {
 }
 
 /** Opens a stream, and waits until it reports that it watches. @throws Error for an answer other than 200 */
-export async function openLooker(
+export async function openViewer(
   { origin, projectId, environment }: Scene,
   browser: Pick<TestBrowser, 'cookie'>,
-): Promise<Looker> {
+): Promise<Viewer> {
   const url = `${origin}/projects/${projectId}/environments/${environment}/live/events`;
   const answer = await new Promise<IncomingMessage>((resolve, reject) => {
     get(url, { agent: false, headers: { cookie: browser.cookie } }, resolve).once('error', reject);
   });
   if (answer.statusCode !== 200) throw new Error(`the stream was answered with ${answer.statusCode}`);
-  const looker = { events: 0, onEvent: () => {}, close: () => void answer.destroy() } as Looker & { events: number };
+  const viewer = { events: 0, onEvent: () => {}, close: () => void answer.destroy() } as Viewer & { events: number };
   answer.on('error', () => {});
   await new Promise<void>((resolve) => {
     let rest = '';
@@ -32,17 +30,17 @@ export async function openLooker(
       for (const part of parts.filter((each) => each.startsWith('data: '))) {
         const event = JSON.parse(part.slice('data: '.length));
         if (event.kind === 'status' && event.isWatching) resolve();
-        if (event.kind === 'message') looker.events++;
-        looker.onEvent(event, atMs);
+        if (event.kind === 'message') viewer.events++;
+        viewer.onEvent(event, atMs);
       }
     });
   });
-  return looker;
+  return viewer;
 }
 
-export async function openLookers(scene: Scene, count: number): Promise<Looker[]> {
-  const lookers: Looker[] = [];
+export async function openViewers(scene: Scene, count: number): Promise<Viewer[]> {
+  const viewers: Viewer[] = [];
   for (let at = 0; at < count; at++)
-    lookers.push(await openLooker(scene, scene.lookers[at % scene.lookers.length] ?? scene.browser));
-  return lookers;
+    viewers.push(await openViewer(scene, scene.viewers[at % scene.viewers.length] ?? scene.browser));
+  return viewers;
 }

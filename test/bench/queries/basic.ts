@@ -1,29 +1,24 @@
-import type { Bar } from '../figure.ts';
+import { atMost, type Bar } from '../figure.ts';
 import type { Scene } from './scene.ts';
 import type { Source, Span } from './sources.ts';
 
-/** One question as a query for each source, written as an analyst who knows the tables would. */
-export interface Question {
+/** A query of an analyst for each source, written as an analyst who knows the tables would. */
+export interface AnalystQuery {
   readonly name: string;
-  /** True when it touches one day, so that other days must not make it slower. */
   readonly isOfDay?: true;
   readonly raw: string;
-  /** With copies folded; absent where nobody would ask it that way. */
+  /** With copies folded; absent where no one would query it that way. */
   readonly exact?: string;
-  /** With copies folded, and people instead of identities. */
   readonly identified: string;
   readonly peer: string;
-  /** True when the peer's answer must equal ours because copies do not change it. */
+  /** The peer's result must equal that of `identified`, because copies do not change it. */
   readonly agrees?: true;
-  /** Bars for the milliseconds or the ratio of `identified`. */
   readonly bars?: readonly Bar[];
-  /** Bar for the rows that `identified` may read. */
   readonly readRowsBar?: Bar;
 }
 
 type Write = (source: Source) => string;
 
-/** The same query for each source. */
 const ofAll = ({ raw, exact, analysis, peer }: Scene, write: Write) => ({
   raw: write(raw),
   exact: write(exact),
@@ -31,11 +26,8 @@ const ofAll = ({ raw, exact, analysis, peer }: Scene, write: Write) => ({
   peer: write(peer),
 });
 
-const bar = (must: number, aim: number): readonly Bar[] => [{ of: 'ours', bound: 'at most', must, aim }];
-const OF_ONE_HOUR = 3_600;
-
 /** The most frequent queries of analysts, from a day's count to one message. */
-export function basicQuestions(scene: Scene): Question[] {
+export function basicQueries(scene: Scene): AnalystQuery[] {
   const { day, month } = scene.spans;
   return [
     {
@@ -49,11 +41,7 @@ export function basicQuestions(scene: Scene): Question[] {
       agrees: true,
       ...ofAll(scene, (source) => `SELECT uniqExact(${source.person}) FROM ${source.peopleRows({ span: day })}`),
     },
-    {
-      name: 'one name of a day, by a property',
-      isOfDay: true,
-      ...ofAll(scene, (source) => byProperty(source, day)),
-    },
+    { name: 'one name of a day, by a property', isOfDay: true, ...ofAll(scene, (source) => byProperty(source, day)) },
     {
       name: 'active people a day, 30 days',
       ...ofAll(
@@ -63,19 +51,21 @@ export function basicQuestions(scene: Scene): Question[] {
       ),
       identified: `SELECT day, uniqExact(person_key) FROM ${personDays(scene, month)} GROUP BY day ORDER BY day`,
       agrees: true,
-      bars: bar(1_500, 300),
+      bars: [atMost('value', 1_500, 300)],
     },
     { name: 'count of all', ...ofAll(scene, (source) => `SELECT count() FROM ${source.rows({})}`) },
-    { name: 'timeline of one person', bars: bar(100, 30), ...timeline(scene), readRowsBar: READ_ROWS },
+    {
+      name: 'timeline of one person',
+      bars: [atMost('value', 100, 30)],
+      ...timeline(scene),
+      readRowsBar: atMost('value', 500_000),
+    },
     { name: 'timeline of one person, 7 days', ...timeline(scene, scene.spans.week) },
     { name: 'funnel of three steps, a day', isOfDay: true, ...ofAll(scene, (source) => funnel(source, day)) },
-    { name: 'one message by its id', bars: bar(50, 15), ...oneMessage(scene) },
+    { name: 'one message by its id', bars: [atMost('value', 50, 15)], ...oneMessage(scene) },
   ];
 }
 
-const READ_ROWS: Bar = { of: 'ours', bound: 'at most', must: 500_000 };
-
-/** The view of people and the days on which they were active. Our queries about weeks and months read it. */
 export const personDays = ({ environmentId }: Scene, { since, until }: Span): string =>
   `person_days WHERE environment_id = '${environmentId}' AND day >= '${since}' AND day < '${until}'`;
 
@@ -87,11 +77,11 @@ function funnel(source: Source, span: Span): string {
   const steps = ['level_started', 'level_finished', 'item_bought'] as const;
   const conditions = steps.map((step) => `event_name = '${step}'`).join(', ');
   return `SELECT step, count() FROM (
-    SELECT ${source.person} AS who, windowFunnel(${OF_ONE_HOUR})(toDateTime(event_time), ${conditions}) AS step
+    SELECT ${source.person} AS who, windowFunnel(3600)(toDateTime(event_time), ${conditions}) AS step
     FROM ${source.peopleRows({ span, names: steps })} GROUP BY who) GROUP BY step ORDER BY step`;
 }
 
-function timeline(scene: Scene, span?: Span): Pick<Question, 'raw' | 'exact' | 'identified' | 'peer'> {
+function timeline(scene: Scene, span?: Span): Pick<AnalystQuery, 'raw' | 'exact' | 'identified' | 'peer'> {
   const { environmentId, who } = scene;
   const columns = 'event_time, event_name, session_id, page_path, properties';
   const filter = span === undefined ? {} : { span };
@@ -108,7 +98,7 @@ function timeline(scene: Scene, span?: Span): Pick<Question, 'raw' | 'exact' | '
   };
 }
 
-function oneMessage({ environmentId, who, peer }: Scene): Pick<Question, 'raw' | 'exact' | 'identified' | 'peer'> {
+function oneMessage({ environmentId, who, peer }: Scene): Pick<AnalystQuery, 'raw' | 'exact' | 'identified' | 'peer'> {
   const of = (name: string) =>
     `SELECT * FROM ${name} WHERE environment_id = '${environmentId}' AND message_id = '${who.messageId}'`;
   return {

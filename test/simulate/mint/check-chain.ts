@@ -3,6 +3,7 @@ import { toUuidText } from '@playline/contracts';
 import { readRanges, requestFromNodes } from '../../../services/operator/src/chain/read-ranges.ts';
 import { type Activity, createReadHistory } from '../../../services/operator/src/replicate/history.ts';
 import { readForwards } from '../chain/readings.ts';
+import { describeDifferences } from '../report.ts';
 import type { ShownMint, ShownMints } from './lists.ts';
 import { COLLECTIONS, type MintStage } from './stage.ts';
 
@@ -17,7 +18,7 @@ export interface ChainToken {
 }
 
 /** A block of the chain, and its time. */
-export interface ChainPlace {
+export interface ChainPosition {
   readonly block: number;
   readonly timestampS: number;
 }
@@ -27,15 +28,14 @@ const NEVER = new AbortController().signal;
 const [OWNER_OF, BALANCE_OF] = ['0x6352211e', '0x00fdd58e'];
 const WORD_DIGITS = 64;
 
-/** The latest block. @throws UnreachableError when no node answers */
-export async function readHead({ options }: Pick<MintStage, 'options'>): Promise<ChainPlace> {
+export async function readHead({ options }: Pick<MintStage, 'options'>): Promise<ChainPosition> {
   const head = await requestFromNodes(options.nodes, (node) => node.block('latest'));
   if (head === null) throw new Error('the chain has no block');
   return { block: head.number, timestampS: head.timestampS };
 }
 
 /** All mints to the run's owners after a block, by any sender. */
-export async function readChainTokens(stage: MintStage, from: ChainPlace): Promise<readonly ChainToken[]> {
+export async function readChainTokens(stage: MintStage, from: ChainPosition): Promise<readonly ChainToken[]> {
   const { options, assets } = stage;
   const { chain, nodes, contracts } = options;
   const of = new Set<string>([contracts.erc721, contracts.erc1155]);
@@ -59,10 +59,8 @@ export async function readChainTokens(stage: MintStage, from: ChainPlace): Promi
   return tokens;
 }
 
-/**
- * Compares chain and interface: each minted request has exactly one log, and each log of the run's owners one request.
- */
-export async function judgeChain(stage: MintStage, shown: ShownMints, tokens: readonly ChainToken[]): Promise<void> {
+/** Compares chain and API: each minted request has exactly one log, and each log one request. */
+export async function checkChain(stage: MintStage, shown: ShownMints, tokens: readonly ChainToken[]): Promise<void> {
   const { differences } = stage;
   const left = new Map(tokens.map((token) => [token.activityId, token]));
   for (const request of succeededOf(shown)) {
@@ -71,42 +69,35 @@ export async function judgeChain(stage: MintStage, shown: ShownMints, tokens: re
     left.delete(activity_id ?? '');
     if (token === undefined)
       differences.add('chain', `${reference_id} is shown as minted by ${activity_id}: no such log`);
-    else for (const text of describeToken(token, request)) differences.add('chain', `${reference_id} ${text}`);
+    else
+      for (const text of describeDifferences(toToken(request), token))
+        differences.add('chain', `${reference_id} ${text}`);
   }
   for (const { contract, tokenId, owner, transactionHash } of left.values())
     differences.add(
       'uninvited',
       `token ${tokenId} of ${contract} was minted for ${owner} in ${transactionHash}, and no request shows it`,
     );
-  await judgeOwners(stage, shown);
+  await checkOwners(stage, shown);
 }
 
 export const succeededOf = (shown: ShownMints): readonly ShownMint[] =>
   [...shown.values()].filter(({ status }) => status === 'succeeded');
 
-function describeToken(token: ChainToken, request: ShownMint): readonly string[] {
-  const pairs = [
-    ['contract', token.contract, request.collection_address],
-    ['owner', token.owner, request.owner_address],
-    ['token id', token.tokenId, request.token_id],
-    ['amount', token.amount, request.amount ?? '1'],
-    ['transaction', token.transactionHash, request.transaction_hash],
-  ] as const;
-  return pairs.flatMap(([name, logged, shown]) =>
-    logged === shown ? [] : [`has ${name} ${logged} on the chain and is shown with ${shown}`],
-  );
-}
+/** The token that a shown, minted request must have on the chain. */
+export const toToken = (request: ShownMint): ChainToken => ({
+  activityId: request.activity_id ?? '',
+  contract: request.collection_address,
+  owner: request.owner_address,
+  transactionHash: request.transaction_hash ?? '',
+  tokenId: request.token_id ?? '',
+  amount: request.amount ?? '1',
+});
 
 const toWord = (value: bigint) => value.toString(16).padStart(WORD_DIGITS, '0');
 
-interface Holding {
-  readonly name: string;
-  readonly call: { readonly to: string; readonly data: string };
-  readonly expected: bigint;
-}
-
-/** Asks the contracts for the owners, as a check that does not depend on logs. */
-async function judgeOwners(stage: MintStage, shown: ShownMints): Promise<void> {
+/** Queries the contracts for the owners, which does not depend on logs. */
+async function checkOwners(stage: MintStage, shown: ShownMints): Promise<void> {
   const { options, differences } = stage;
   const holdings = listHoldings(stage, shown);
   if (holdings.length === 0) return;
@@ -116,11 +107,11 @@ async function judgeOwners(stage: MintStage, shown: ShownMints): Promise<void> {
     const answer = answers[at] ?? null;
     const found = typeof answer !== 'string' || answer === '0x' ? null : BigInt(answer);
     if (found !== expected)
-      differences.add('chain', `${name}: the contract says ${found?.toString(16)} and not ${expected.toString(16)}`);
+      differences.add('chain', `${name}: the contract returns ${found?.toString(16)} and not ${expected.toString(16)}`);
   }
 }
 
-function listHoldings({ options }: MintStage, shown: ShownMints): readonly Holding[] {
+function listHoldings({ options }: MintStage, shown: ShownMints) {
   const { erc721, erc1155 } = options.contracts;
   const succeeded = succeededOf(shown).filter(({ token_id }) => token_id !== null);
   const single = succeeded.filter(({ collection_address }) => collection_address === erc721);
@@ -145,19 +136,16 @@ function listHoldings({ options }: MintStage, shown: ShownMints): readonly Holdi
 const PAGE_SIZE = 200;
 const POLL_MS = 2_000;
 
-/** What the history shows of a mint. */
-interface ShownMintDetails {
-  readonly to: unknown;
-  readonly amount: unknown;
-  readonly asset?: { readonly contract_address?: unknown; readonly token_id?: unknown };
-}
-
 /**
- * Compares the activity history with the chain: each token of the run is one mint in it. The indexer and the writer are
- * some seconds behind, so it is read until it is complete or has not changed for the time allowed.
- * @returns the number of mints of the run in it
+ * Compares the activity history with the chain: each token of the run is one mint. The history is some seconds behind,
+ * so it is read until it is complete or has not changed for the time allowed.
+ * @returns the number of mints of the run
  */
-export async function judgeHistory(stage: MintStage, from: ChainPlace, tokens: readonly ChainToken[]): Promise<number> {
+export async function checkHistory(
+  stage: MintStage,
+  from: ChainPosition,
+  tokens: readonly ChainToken[],
+): Promise<number> {
   const { differences } = stage;
   const activities = await awaitHistory(stage, from, tokens);
   for (const token of tokens) {
@@ -176,7 +164,7 @@ export async function judgeHistory(stage: MintStage, from: ChainPlace, tokens: r
 
 type Found = ReadonlyMap<string, readonly Activity[]>;
 
-async function awaitHistory(stage: MintStage, from: ChainPlace, tokens: readonly ChainToken[]): Promise<Found> {
+async function awaitHistory(stage: MintStage, from: ChainPosition, tokens: readonly ChainToken[]): Promise<Found> {
   let [count, changedAt] = [-1, performance.now()];
   for (;;) {
     const found = await readMints(stage, from);
@@ -189,7 +177,7 @@ async function awaitHistory(stage: MintStage, from: ChainPlace, tokens: readonly
   }
 }
 
-async function readMints(stage: MintStage, { timestampS }: ChainPlace): Promise<Found> {
+async function readMints(stage: MintStage, { timestampS }: ChainPosition): Promise<Found> {
   const { options, assets, api } = stage;
   const mints: Activity[] = [];
   for (const collection of COLLECTIONS) {
@@ -204,30 +192,34 @@ async function readMints(stage: MintStage, { timestampS }: ChainPlace): Promise<
         from_indexed_at: new Date(timestampS * 1_000).toISOString(),
       },
       onWait: (why, ms) => {
-        options.onProgress(`${why}; asking again in ${(ms / 1_000).toFixed(1)} seconds`);
+        options.onProgress(`${why}; retrying in ${(ms / 1_000).toFixed(1)} seconds`);
         if (why.includes('limit')) api.tally.refused++;
       },
     });
     for await (const { activities } of readForwards(readHistory, null, NEVER)) {
       api.tally.calls++;
-      for (const each of activities.filter((activity) => assets.isOwner(String(detailsOf(activity).to))))
-        mints.push(each);
+      mints.push(...activities.filter((activity) => assets.isOwner(String(detailsOf(activity).to))));
     }
   }
   return Map.groupBy(mints, ({ id }) => id);
 }
 
-const detailsOf = (activity: Activity) => (activity as { details?: unknown }).details as ShownMintDetails;
+const detailsOf = (activity: Activity) =>
+  (activity as { details?: unknown }).details as {
+    to: unknown;
+    amount: unknown;
+    asset?: { contract_address?: unknown; token_id?: unknown };
+  };
 
 function describeActivity(token: ChainToken, activity: Activity): readonly string[] {
   const { to, amount, asset } = detailsOf(activity);
-  const place = (activity as { blockchain_metadata?: { transaction_hash?: unknown } | null }).blockchain_metadata;
-  const pairs = [
-    ['to', to, token.owner],
-    ['amount', amount, token.amount],
-    ['contract_address', asset?.contract_address, token.contract],
-    ['token_id', asset?.token_id, token.tokenId],
-    ['transaction_hash', place?.transaction_hash, token.transactionHash],
-  ] as const;
-  return pairs.flatMap(([name, shown, logged]) => (shown === logged ? [] : [`has ${name} ${shown} and not ${logged}`]));
+  const metadata = (activity as { blockchain_metadata?: { transaction_hash?: unknown } | null }).blockchain_metadata;
+  return describeDifferences(token, {
+    activityId: activity.id,
+    owner: to,
+    amount,
+    contract: asset?.contract_address,
+    tokenId: asset?.token_id,
+    transactionHash: metadata?.transaction_hash,
+  });
 }
