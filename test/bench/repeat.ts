@@ -11,7 +11,8 @@ export function repeatEvery(everyMs: number, step: () => Promise<unknown>): { cl
     while (!ended.signal.aborted) {
       await step();
       nextMs = Math.max(nextMs + everyMs, performance.now());
-      await delay(nextMs - performance.now(), undefined, { signal: ended.signal }).catch(() => {});
+      const waitMs = Math.max(0, nextMs - performance.now());
+      await delay(waitMs, undefined, { signal: ended.signal }).catch(() => {});
     }
   })();
   // `close` reports the error. Until then it must not count as an unhandled rejection.

@@ -8,6 +8,19 @@ export interface Run {
   readonly startedAtMs: number;
 }
 
+/** Options of every simulation. */
+export interface RunOptions {
+  readonly seed: number;
+  /** Messages, lines or assets per second; 0: as fast as answers arrive. */
+  readonly rate: number;
+  readonly brokenShare: number;
+  /** Longest wait for a store in which nothing changes. */
+  readonly settleIdleMaxMs: number;
+  /** Ends the sending early; what was sent is still compared. */
+  readonly stop: AbortSignal;
+  onProgress(line: string): void;
+}
+
 const TAG_BYTES = 6;
 const SEQUENCE_DIGITS = 8;
 

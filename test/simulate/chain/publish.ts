@@ -16,21 +16,21 @@ export function toLines(texts: readonly string[]): { bytes: number; read: () => 
   return { bytes: file.length, read: () => readLines(chunks()) };
 }
 
-export interface Sent {
-  portions: number;
-  activities: number;
-  laterVersions: number;
-  replaced: number;
-  refused: number;
-  bytes: number;
-  retries: number;
-}
+export const createSent = () => ({
+  portions: 0,
+  activities: 0,
+  laterVersions: 0,
+  replaced: 0,
+  refused: 0,
+  bytes: 0,
+  retries: 0,
+});
 
-export interface PublishOptions {
+interface PublishOptions {
   readonly importer: Pick<Importer<ActivityRecord, ActivityRow>, 'import'>;
   readonly ledger: Ledger;
   readonly differences: ChainDifferences;
-  readonly sent: Sent;
+  readonly sent: ReturnType<typeof createSent>;
   readonly retryMaxMs: number;
   readonly onProgress: (line: string) => void;
 }

@@ -14,13 +14,13 @@ import {
   toPosition,
 } from './replica.ts';
 
-export interface FilteredWalk {
+interface FilteredWalk {
   readonly name: string;
   readonly filters: Readonly<Record<string, string>>;
   readonly passes: (activity: MadeActivity) => boolean;
 }
 
-export interface WalkModel {
+interface WalkModel {
   readonly run: Run;
   readonly ledger: Ledger;
   readonly differences: ChainDifferences;
@@ -78,7 +78,7 @@ export async function* readForwards(readHistory: ReadHistory, from: string | nul
 }
 
 /** Compares what one reading shows of the run with what the replica has seen last. */
-export function createWalkCheck(
+function createWalkCheck(
   name: string,
   kind: Extract<ChainDifferenceKind, 'filter' | 'backwards'>,
   { run, ledger, differences }: WalkModel,
@@ -168,7 +168,7 @@ export async function findBeginning(
   return { cursor, last, versions };
 }
 
-export interface FollowOptions {
+interface FollowOptions {
   readonly readHistory: ReadHistory;
   readonly replica: Replica;
   readonly ledger: Ledger;

@@ -5,27 +5,19 @@ import type { Importer } from '../../../services/operator/src/import/importer.ts
 import { createReadHistory, type ReadHistory } from '../../../services/operator/src/replicate/history.ts';
 import { createPace } from '../delivery.ts';
 import { createDifferences, createLatency, quantilesOf, type RunReport, round } from '../report.ts';
-import { createRun } from '../run.ts';
-import { createPublish, type Sent } from './publish.ts';
+import { createRun, type RunOptions } from '../run.ts';
+import { createPublish, createSent } from './publish.ts';
 import { type Beginning, findBeginning, follow, planWalks, walkBackwards, walkFiltered } from './readings.ts';
 import { type ChainDifferenceKind, createLedger, createReplica, type Entry, lastAcknowledged } from './replica.ts';
 import { checkTokens, correctTokens, makeTokens, publishTokens } from './tokens.ts';
 import { createTraffic, type Traffic, type TrafficLine } from './traffic.ts';
 
-export interface ChainSimulationOptions {
+export interface ChainSimulationOptions extends RunOptions {
   readonly url: string;
   readonly chain: { readonly name: string /** Null: whatever is shown. */; readonly id: string | null };
   readonly activities: Pick<Importer<ActivityRecord, ActivityRow>, 'import'>;
   readonly tokens: Pick<Importer<TokenRecord, TokenRow>, 'import'>;
-  readonly seed: number;
   readonly activitiesMax: number;
-  readonly rate: number;
-  readonly brokenShare: number;
-  /** Maximum time without anything new in the history, or without an answer of the stores. */
-  readonly settleIdleMaxMs: number;
-  /** Ends the sending early; what was sent is still reconciled. */
-  readonly stop: AbortSignal;
-  onProgress(line: string): void;
 }
 
 export type ChainSimulationResult = Awaited<ReturnType<typeof simulateChain>>;
@@ -39,11 +31,10 @@ const NEVER = new AbortController().signal;
 function createState(options: ChainSimulationOptions) {
   const { seed, chain, activitiesMax, brokenShare } = options;
   const run = createRun(seed, Date.now());
-  const sent: Sent = { portions: 0, activities: 0, laterVersions: 0, replaced: 0, refused: 0, bytes: 0, retries: 0 };
   return {
     options,
     run,
-    sent,
+    sent: createSent(),
     ledger: createLedger(),
     differences: createDifferences<ChainDifferenceKind>(),
     latency: createLatency(),

@@ -2,7 +2,7 @@ import type { ClickHouseAccount } from '@playline/stores';
 import { createDeck, createRandom, type Random } from '@playline/testkit/random';
 import { createLanes, createPace, openHttpClient } from '../delivery.ts';
 import { createDifferences, quantilesOf, type RunReport, round } from '../report.ts';
-import { createLedger, createRun, type Run } from '../run.ts';
+import { createLedger, createRun, type Run, type RunOptions } from '../run.ts';
 import { createCast } from './persons.ts';
 import { createEventReader, settle } from './reconcile.ts';
 import {
@@ -15,7 +15,7 @@ import {
 } from './sender.ts';
 import { createTraffic } from './traffic.ts';
 
-export interface SimulationOptions {
+export interface SimulationOptions extends RunOptions {
   readonly gateway: string;
   readonly clickhouse: ClickHouseAccount;
   readonly environmentId: string;
@@ -23,17 +23,9 @@ export interface SimulationOptions {
   readonly publishableKey: string;
   readonly secretKey: string | null;
   readonly players: number;
-  readonly seed: number;
-  /** Messages per second; 0: as fast as answers come. */
-  readonly rate: number;
   readonly durationMaxMs: number;
   readonly messagesMax: number;
-  readonly brokenShare: number;
-  readonly settleIdleMaxMs: number;
   readonly deliveryMaxMs?: number;
-  /** Ends the sending early; what was sent is still compared. */
-  readonly stop: AbortSignal;
-  onProgress(line: string): void;
 }
 
 export type SimulationResult = Awaited<ReturnType<typeof simulate>>;

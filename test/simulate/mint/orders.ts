@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { createDeck } from '@playline/testkit/random';
 import { type ApiCall, describeAnswer, describeQuota, type ShownEnvelope } from './api.ts';
-import { makeMetadata, type RequestedAsset, THRESHOLD, toBody } from './assets.ts';
+import { type CollectionKind, makeMetadata, type RequestedAsset, THRESHOLD, toBody } from './assets.ts';
 import { type MintStage, mintsOf, pathOf } from './stage.ts';
 
 const toOrder = (assets: readonly RequestedAsset[]) => ({ assets: assets.map(toBody) });
@@ -28,10 +28,8 @@ export async function sendOrder(stage: MintStage, assets: readonly RequestedAsse
     rest = rest.filter((asset) => !taken.includes(asset));
     if (taken.length > 0) continue;
     if (answer.status === null && answer.isDoubtful) return book.doubt(rest);
-    return differences.add(
-      'answer',
-      `an order of ${rest[0]!.referenceId} and ${rest.length - 1} more ${describeAnswer(answer)}`,
-    );
+    const name = `an order of ${rest[0]!.referenceId} and ${rest.length - 1} more`;
+    return differences.add('answer', `${name} ${describeAnswer(answer)}`);
   }
 }
 
@@ -41,7 +39,7 @@ function findTaken(assets: readonly RequestedAsset[], json: unknown): readonly R
   return assets.filter(({ referenceId }) => ids.has(referenceId));
 }
 
-export interface ConflictingOrder {
+interface ConflictingOrder {
   readonly name: string;
   /** All of one collection. */
   readonly assets: readonly RequestedAsset[];
@@ -63,22 +61,18 @@ export async function sendConflict(stage: MintStage, order: ConflictingOrder): P
   if (answer.status !== 409 || code !== 'CONFLICT_ERROR')
     differences.add('answer', `${name}: expected 409, ${describeAnswer(answer)}`);
   else if (values !== JSON.stringify(taken))
-    differences.add('answer', `${name}: expected ${JSON.stringify(taken)} to be named as taken, was ${values}`);
-  for (const referenceId of fresh) await expectAbsent(stage, collection, { referenceId, name });
+    differences.add('answer', `${name}: expected the taken ids ${JSON.stringify(taken)}, was ${values}`);
+  for (const referenceId of fresh) await expectAbsent(stage, name, collection, referenceId);
 }
 
-export async function expectAbsent(
-  stage: MintStage,
-  collection: RequestedAsset['collection'],
-  { referenceId, name }: { referenceId: string; name: string },
-): Promise<void> {
+async function expectAbsent(stage: MintStage, name: string, collection: CollectionKind, referenceId: string) {
   const answer = await stage.api.call({ path: `${mintsOf(stage, collection)}/${encodeURIComponent(referenceId)}` });
   if (answer.status === 404) return;
   const kind = answer.status === 200 ? 'uninvited' : 'answer';
   stage.differences.add(kind, `${name}: ${referenceId} must not be known, and ${describeAnswer(answer)}`);
 }
 
-export interface MintProbe {
+interface MintProbe {
   readonly name: string;
   readonly call: ApiCall;
   readonly status: number;
@@ -105,14 +99,11 @@ export function createProbe(stage: MintStage): () => Promise<void> {
     const { code, details } = (answer.json ?? {}) as ShownEnvelope;
     const fields = details?.errors?.map(({ field }) => field);
     const isExpected = answer.status === probe.status && code === probe.code;
-    if (!isExpected)
-      stage.differences.add(
-        'answer',
-        `${probe.name}: expected ${probe.status} ${probe.code}, ${describeAnswer(answer)}`,
-      );
+    const report = (text: string) => stage.differences.add('answer', `${probe.name}: ${text}`);
+    if (!isExpected) report(`expected ${probe.status} ${probe.code}, ${describeAnswer(answer)}`);
     else if (probe.fields !== undefined && JSON.stringify(fields) !== JSON.stringify(probe.fields))
-      stage.differences.add('answer', `${probe.name}: expected errors of ${probe.fields}, got ${fields}`);
-    if (probe.fresh !== undefined) await expectAbsent(stage, 'erc721', { referenceId: probe.fresh, name: probe.name });
+      report(`expected errors of ${probe.fields}, got ${fields}`);
+    if (probe.fresh !== undefined) await expectAbsent(stage, probe.name, 'erc721', probe.fresh);
   };
 }
 
@@ -182,26 +173,17 @@ function listAccess(stage: MintStage): readonly MakeProbe[] {
     };
   };
   const refused = { status: 401, code: 'UNAUTHORISED_REQUEST' } as const;
+  const of = (name: string, contract: string) => ({
+    path: `/v1/chains/${name}/collections/${contract}/nfts/mint-requests`,
+  });
   const unlinked = `0x${run.tag}${random.hex(40 - run.tag.length)}`;
   return [
     order('an order without a key', { headers: { [keyHeader]: null } }, INVALID),
-    order('an order with a key that is none', { headers: { [keyHeader]: 'hello' } }, refused),
+    order('an order with an invalid key', { headers: { [keyHeader]: 'hello' } }, refused),
     order('an order with a publishable key', { headers: { [keyHeader]: publishableKey } }, refused),
-    order(
-      'an order on another chain',
-      { path: `/v1/chains/no-such-chain/collections/${options.contracts.erc721}/nfts/mint-requests` },
-      ABSENT,
-    ),
-    order(
-      'an order of a collection that no project has linked',
-      { path: `/v1/chains/${chain.name}/collections/${unlinked}/nfts/mint-requests` },
-      ABSENT,
-    ),
-    order(
-      'an order of an address that is none',
-      { path: `/v1/chains/${chain.name}/collections/0x12/nfts/mint-requests` },
-      INVALID,
-    ),
+    order('an order on another chain', of('no-such-chain', options.contracts.erc721), ABSENT),
+    order('an order of a collection that no project has linked', of(chain.name, unlinked), ABSENT),
+    order('an order of an invalid address', of(chain.name, '0x12'), INVALID),
   ];
 }
 
@@ -209,42 +191,38 @@ function listQueries(stage: MintStage): readonly MakeProbe[] {
   const get = (name: string, query: string, field: string): MakeProbe => {
     return () => ({ ...INVALID, name, call: { path: `${mintsOf(stage, 'erc1155')}?${query}` }, fields: [field] });
   };
-  const refresh = (name: string, given: { path: string; body: unknown }, field: string): MakeProbe => {
-    const path = `${pathOf(stage, 'erc721')}${given.path}`;
-    return () => ({ ...INVALID, name, call: { method: 'POST', path, body: given.body }, fields: [field] });
+  const refresh = (name: string, path: string, body: unknown, field: string): MakeProbe => {
+    const call: ApiCall = { method: 'POST', path: `${pathOf(stage, 'erc721')}${path}`, body };
+    return () => ({ ...INVALID, name, call, fields: [field] });
   };
   const { name: _, ...nameless } = makeMetadata(stage.random);
+  const unnamed = { token_id: '1', ...nameless };
   const stack = () => ({ metadata_id: randomUUID(), ...makeMetadata(stage.random) });
+  const withoutId = { ...stack(), metadata_id: '7' };
   const [stacks, tokens] = ['/metadata/refresh-metadata', '/nfts/refresh-metadata'];
   return [
-    get('a list of a status that is none', 'status=done', 'status'),
-    get('a page of no request', 'page_size=0', 'page_size'),
+    get('a list of an unknown status', 'status=done', 'status'),
+    get('a page without requests', 'page_size=0', 'page_size'),
     get('a page that is too long', 'page_size=201', 'page_size'),
-    get('a cursor that is none', 'page_cursor=abc', 'page_cursor'),
+    get('an invalid cursor', 'page_cursor=abc', 'page_cursor'),
     () => {
       const path = `${mintsOf(stage, 'erc721')}/${encodeURIComponent(stage.assets.newReference())}`;
       return { ...ABSENT, name: 'a reference id that no request has used', call: { path } };
     },
-    refresh('metadata of nothing', { path: '/refresh-metadata', body: {} }, 'collection_metadata'),
+    refresh('an empty refresh of a collection', '/refresh-metadata', {}, 'collection_metadata'),
+    refresh('metadata of a token without its name', tokens, { nft_metadata: [unnamed] }, 'nft_metadata[0].name'),
     refresh(
-      'metadata of a token without its name',
-      { path: tokens, body: { nft_metadata: [{ token_id: '1', ...nameless }] } },
-      'nft_metadata[0].name',
-    ),
-    refresh(
-      'metadata of no token',
-      { path: tokens, body: { nft_metadata: [makeMetadata(stage.random)] } },
+      'metadata of a token without its id',
+      tokens,
+      { nft_metadata: [makeMetadata(stage.random)] },
       'nft_metadata[0].token_id',
     ),
     refresh(
       'metadata of eleven stacks',
-      { path: stacks, body: { metadata: Array.from({ length: STACKS_MAX + 1 }, stack) } },
+      stacks,
+      { metadata: Array.from({ length: STACKS_MAX + 1 }, stack) },
       'metadata',
     ),
-    refresh(
-      'metadata of a stack without an id',
-      { path: stacks, body: { metadata: [{ ...stack(), metadata_id: '7' }] } },
-      'metadata[0].metadata_id',
-    ),
+    refresh('metadata of a stack without an id', stacks, { metadata: [withoutId] }, 'metadata[0].metadata_id'),
   ];
 }

@@ -2,7 +2,7 @@ import type { ChainNode, IndexedChain } from '@playline/chain';
 import type { ClickHouseAccount } from '@playline/stores';
 import type { Random } from '@playline/testkit/random';
 import type { Differences } from '../report.ts';
-import type { Run } from '../run.ts';
+import type { Run, RunOptions } from '../run.ts';
 import type { MintApi } from './api.ts';
 import type { AssetMaker, CollectionKind, DemoContracts, MintBook } from './assets.ts';
 import type { MintRows } from './check-requests.ts';
@@ -25,7 +25,7 @@ export type MintDifferenceKind =
 
 export type MintDifferences = Differences<MintDifferenceKind>;
 
-export interface MintSimulationOptions {
+export interface MintSimulationOptions extends RunOptions {
   readonly url: string;
   readonly chain: IndexedChain;
   readonly nodes: readonly ChainNode[];
@@ -36,15 +36,8 @@ export interface MintSimulationOptions {
   readonly keyHeader: string;
   readonly secretKey: string;
   readonly publishableKey: string;
-  readonly seed: number;
   readonly assetsMax: number;
-  readonly rate: number;
-  readonly brokenShare: number;
   readonly durationMaxMs: number;
-  /** Maximum time without any change of open assets. */
-  readonly settleIdleMaxMs: number;
-  readonly stop: AbortSignal;
-  onProgress(line: string): void;
   log(line: string): void;
 }
 
