@@ -36,7 +36,7 @@ export interface MintScene {
 export const mintChainOf = ({ environmentId }: Bench): string => environmentId;
 
 export async function openMintScene(bench: Bench, keep: Keep): Promise<MintScene> {
-  const chain = keep(await openTestChain({ mining: 'asked', epochBlocks: 2 }));
+  const chain = keep(await openTestChain({ mining: 'manual', epochBlocks: 2 }));
   const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
   const signerKeys = JSON.stringify([privateKey.export({ format: 'jwk' })]);
   const contract = await createRecords(bench, chain, signerKeys);
