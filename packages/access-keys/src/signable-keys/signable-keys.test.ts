@@ -92,7 +92,7 @@ describe('a signable key', () => {
     for (const reason of refused) expect(reason).toMatchObject({ code: 'TOO_MANY_REQUESTS_ERROR', retryAfterS: 3 });
     expect(log.appended).toHaveLength(11);
     expect(await make(12)).toMatchObject({ name: 'Key 12' });
-  }, 60_000);
+  }, 120_000);
 
   it('signs a transaction, always the same bytes, from which address, call and hash are recovered', async () => {
     const { record, signer } = await setUp();
