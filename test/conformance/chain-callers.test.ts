@@ -62,12 +62,6 @@ it.each(['POST', 'PUT', 'DELETE', 'PATCH', 'OPTIONS'])(
   },
 );
 
-it('an answer repeats the trace id of a valid traceparent', async () => {
-  const traceId = '4bf92f3577b34da6a3ce929d0e0e4736';
-  const answer = await api.get('/tokens/x', { traceparent: `00-${traceId}-00f067aa0ba902b7-01` });
-  expect(await answer.json()).toMatchObject({ trace_id: traceId });
-});
-
 it.each([TOKEN, HISTORY])('keys of a project are not needed, and tolerated when sent: %s', async (path) => {
   const headers = { 'x-service-api-key': 'hello', 'x-service-publishable-key': 'hello', authorization: 'hello' };
   expect((await api.get(path)).status).toBe(200);

@@ -1,5 +1,4 @@
 // Contract, table "Token" and chain reads, on one token.
-import { VERIFICATION_STATUSES } from '@playline/contracts';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { CHAIN } from '../../services/chain-api/src/test/open-chain-api.ts';
 import { addressOf, NOON_US, tokenRow } from '../../services/chain-api/src/test/rows.ts';
@@ -50,18 +49,6 @@ it.each([
   ['bridge_used', 'bridgeUsed'],
 ])('%s of a token may be null, and is then there as null', async (field, member) => {
   expect(await answerFor({ [member]: null })).toHaveProperty(field, null);
-});
-
-it.each(VERIFICATION_STATUSES)('verification_status of a token may be %s', async (verificationStatus) => {
-  expect(await answerFor({ verificationStatus })).toMatchObject({ verification_status: verificationStatus });
-});
-
-it('bridge_used of a token is free text', async () => {
-  expect(await answerFor({ bridgeUsed: 'any bridge — 橋' })).toMatchObject({ bridge_used: 'any bridge — 橋' });
-});
-
-it('decimals of a token are a number from 0 on, is_canonical a boolean', async () => {
-  expect(await answerFor({ decimals: 0, isCanonical: false })).toMatchObject({ decimals: 0, is_canonical: false });
 });
 
 it.each([

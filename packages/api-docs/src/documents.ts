@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { ERRORS } from '@playline/errors';
 import { toOpenApi } from './formats/openapi.ts';
 import { toAnswerText, toCommand } from './formats/text.ts';
@@ -21,26 +21,17 @@ export interface Document {
 const HTML = 'text/html; charset=utf-8';
 const PLAIN = 'text/plain; charset=utf-8';
 
-const STYLE = 'text/css; charset=utf-8';
-const SCRIPT = 'text/javascript; charset=utf-8';
-
-/** Files that pages load, by name below `/docs`. */
+/** By the extension of the file. */
 const ASSET_TYPES: Readonly<Record<string, string>> = {
-  'style.css': STYLE,
-  'frame.css': STYLE,
-  'samples.css': STYLE,
-  'forms.css': STYLE,
-  'page.js': SCRIPT,
-  'forms.js': SCRIPT,
-  'keys.js': SCRIPT,
-  'fresh-ids.js': SCRIPT,
-  'answer.js': SCRIPT,
-  'icon.svg': 'image/svg+xml',
+  css: 'text/css; charset=utf-8',
+  js: 'text/javascript; charset=utf-8',
+  svg: 'image/svg+xml',
 };
-
-const ASSETS = Object.entries(ASSET_TYPES).map(([name, type]): [string, Document] => [
+/** Files that pages load, below `/docs`. */
+const FOLDER = new URL('./assets/', import.meta.url);
+const ASSETS = readdirSync(FOLDER).map((name): [string, Document] => [
   `/docs/${name}`,
-  { type, text: readFileSync(new URL(`./assets/${name}`, import.meta.url), 'utf8') },
+  { type: ASSET_TYPES[name.split('.').at(-1)!]!, text: readFileSync(new URL(name, FOLDER), 'utf8') },
 ]);
 
 /** Every document of a source, by its path. */

@@ -25,13 +25,6 @@ it('an answer names no software', async () => {
   }
 });
 
-it('an answer comes from hot and other routes alike, with and without a query', async () => {
-  const { url } = await open();
-  expect(await (await post(url, '{}')).json()).toEqual({ bytes: 2, text: '{}' });
-  expect((await fetch(`${url}/v1/echo?a=b`, { method: 'POST', body: '{}', headers: json })).status).toBe(200);
-  expect(await (await fetch(`${url}/v1/items/7?a=b`)).json()).toEqual({ id: '7' });
-});
-
 it.each(['/v1/echo/', '//v1/echo', '/v1//echo//', '/v1/echo/?a=//'])(
   'a path of an operation with a publishable key is served with slashes too many: %s',
   async (path) => {

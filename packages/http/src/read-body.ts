@@ -284,9 +284,7 @@ class Chunks {
   }
 }
 
-interface ReadRawOptions<T> extends ReadBodyOptions {
-  use(chunks: Chunks): T;
-}
+type ReadRawOptions<T> = ReadBodyOptions & { use(chunks: Chunks): T };
 
 function readRaw<T>(request: IncomingMessage, plan: BodyPlan, options: ReadRawOptions<T>): Promise<T> {
   return new Promise((resolve, reject) => {
@@ -333,7 +331,7 @@ function readRaw<T>(request: IncomingMessage, plan: BodyPlan, options: ReadRawOp
       else use();
     };
     const onClose = () => fail(gone());
-    const pace = new Pace(options.bodyMaxMs ?? BODY_MAX_MS, chunks, () => fail(tooSlow(chunks.bytes)));
+    const pace = watchPace(options.bodyMaxMs ?? BODY_MAX_MS, chunks, () => fail(tooSlow(chunks.bytes)));
     if (reservation !== undefined) reservation.onEvicted = fail;
     request.on('data', onData);
     request.on('end', onEnd);
@@ -343,40 +341,18 @@ function readRaw<T>(request: IncomingMessage, plan: BodyPlan, options: ReadRawOp
 }
 
 /** Calls back when a body takes too long or arrives too slowly. */
-class Pace {
-  readonly #checkAfterMs: number;
-  readonly #chunks: Chunks;
-  readonly #onSlow: () => void;
-  #before = 0;
-  #checks = 0;
-  #deadline: Deadline;
-
-  constructor(bodyMaxMs: number, chunks: Chunks, onSlow: () => void) {
-    this.#checkAfterMs = bodyMaxMs / PACE_CHECKS;
-    this.#chunks = chunks;
-    this.#onSlow = onSlow;
-    this.#deadline = this.#wait();
-  }
-
-  cancel(): void {
-    this.#deadline.cancel();
-  }
-
-  #wait(): Deadline {
-    return deadlines.add(this.#checkAfterMs, () => this.#check());
-  }
-
-  #check(): void {
-    this.#checks++;
-    const { bytes } = this.#chunks;
-    const least = Math.max(PACE_BYTES_MIN, this.#before * PACE_SHARE);
-    const isTooSlow = this.#checks > 1 && bytes - this.#before < least;
-    if (this.#checks === PACE_CHECKS || isTooSlow) this.#onSlow();
-    else {
-      this.#before = bytes;
-      this.#deadline = this.#wait();
-    }
-  }
+function watchPace(bodyMaxMs: number, chunks: Chunks, onSlow: () => void): Pick<Deadline, 'cancel'> {
+  let before = 0;
+  let checks = 0;
+  const wait = () => deadlines.add(bodyMaxMs / PACE_CHECKS, check);
+  const check = () => {
+    const isTooSlow = ++checks > 1 && chunks.bytes - before < Math.max(PACE_BYTES_MIN, before * PACE_SHARE);
+    if (checks === PACE_CHECKS || isTooSlow) return onSlow();
+    before = chunks.bytes;
+    deadline = wait();
+  };
+  let deadline = wait();
+  return { cancel: () => deadline.cancel() };
 }
 
 /** Bodies that wait for the others of this turn of the event loop. */

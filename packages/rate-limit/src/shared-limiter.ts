@@ -88,6 +88,7 @@ class Settlements {
     else this.#timer ??= setTimeout(() => void this.#settle(), SETTLE_INTERVAL_MS);
   }
 
+  /** Waits until enough is settled, or the shared buckets are away. */
   async settled(bucket: SharedBucket): Promise<void> {
     while (this.shared && bucket.isFull) await this.#settle();
   }
@@ -147,24 +148,18 @@ export function unsettledMax({ perSecond }: RatePolicy): number {
   return Math.ceil(perSecond * UNSETTLED_MAX_S);
 }
 
-interface BucketOwner {
-  onCharge(bucket: SharedBucket): void;
-  /** Waits until enough is settled, or the shared buckets are away. */
-  settled(bucket: SharedBucket): Promise<void>;
-}
-
 /** The last answer of a shared bucket and everything allowed here since. Decides without waiting. */
 export class SharedBucket {
   readonly #id: string;
   readonly #view: Bucket;
-  readonly #owner: BucketOwner;
+  readonly #owner: Settlements;
   readonly #unsettledMax: number;
   /** Units charged since the last settlement began. */
   #unsent = 0;
   /** Units in the current settlement. */
   #sent = 0;
 
-  constructor(id: string, { policy, now, owner }: { policy: RatePolicy; now: Clock; owner: BucketOwner }) {
+  constructor(id: string, { policy, now, owner }: { policy: RatePolicy; now: Clock; owner: Settlements }) {
     this.#id = id;
     this.#view = new Bucket(policy, now);
     this.#owner = owner;
@@ -183,10 +178,6 @@ export class SharedBucket {
   /** A settlement should start now. */
   get isUrgent(): boolean {
     return this.#unsent * 2 >= this.#unsettledMax;
-  }
-
-  get hasUnsent(): boolean {
-    return this.#unsent > 0;
   }
 
   /** A promise only while too much is unsettled. */

@@ -37,6 +37,7 @@ const ratesByEnvironment = () =>
 export const rateLimitSettings = {
   RATE_LIMIT_MESSAGES_PER_S: perSecond().default(MESSAGES_PER_S),
   RATE_LIMIT_BURST: burst().default(MESSAGES_BURST),
+  /** Environments with their own rate: `demo-development=500/1000,demo-production=20000/40000`. */
   RATE_LIMITS_BY_ENVIRONMENT: ratesByEnvironment(),
   /** Invalid keys per client address. */
   RATE_LIMIT_FAILED_KEYS_PER_MINUTE: settings.integer(1, 1_000_000).default(FAILED_KEYS_PER_MINUTE),
