@@ -64,7 +64,7 @@ export const NEWCOMER_PATHS: readonly NewcomerPath[] = [
   {
     wants: 'I add a table. What else must know of it?',
     path: ['README.md', 'infra/clickhouse/README.md#a-new-table-or-column'],
-    answer: /packages\/erasure\/src\/places/,
+    answer: /packages\/erasure\/src\/stores/,
   },
   {
     wants: 'What do you call a hold, a fence, a block?',

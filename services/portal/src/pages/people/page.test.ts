@@ -108,7 +108,7 @@ describe('the search for a person', () => {
       expect(text).toContain(keyOf(environment.id, kind, kind === 'steam' ? ACCOUNT : PLAYER).toString('hex'));
     for (const said of ['11111111-1111-4111-8111-111111111111', 'a'.repeat(32), 'b'.repeat(32), ACCOUNT])
       expect(text).toContain(said);
-    expect(text).toContain('several people share the device');
+    expect(text).toContain('a device that several people share');
   });
 
   it('finds a person by an identity key as well, and says so of somebody whom nobody has linked', async () => {
