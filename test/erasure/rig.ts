@@ -180,7 +180,7 @@ export function erased(rig: ErasureRig, erasureId: Buffer): Promise<ErasureRecei
 
 /** Resumes and restarts whatever a failed test has stopped or ended. */
 export async function recover(rig: ErasureRig): Promise<void> {
-  await rig.world.wires.mend();
+  await rig.world.wires.openAll();
   for (const process of Object.values(rig.running)) {
     process.signal('SIGCONT');
     if (!process.isAlive) rig.running[process.service] = await rig.start(process.service);

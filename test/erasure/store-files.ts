@@ -4,7 +4,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { TOPIC_STORES } from '@playline/erasure';
 import { until } from '@playline/testkit';
 import { Kafka, logLevel } from 'kafkajs';
-import { ask } from '../faults/world/clickhouse.ts';
+import { query } from '../faults/world/clickhouse.ts';
 import type { ErasureRig } from './rig.ts';
 import { findInFiles } from './traces/files.ts';
 import type { Needle, Trace } from './traces/needle.ts';
@@ -37,14 +37,14 @@ export async function hurryReplacedFiles(rig: ErasureRig): Promise<void> {
     "SELECT name FROM system.tables WHERE database = currentDatabase() AND engine LIKE '%MergeTree'",
   );
   for (const [name] of tables) {
-    await ask(
+    await query(
       engine,
       `ALTER TABLE ${name} MODIFY SETTING old_parts_lifetime = 1, cleanup_delay_period = 1,
          max_cleanup_delay_period = 1, cleanup_delay_period_random_add = 0`,
     );
     // Attaching restarts the thread that removes them, which sleeps for half a minute.
-    await ask(engine, `DETACH TABLE ${name} SYNC`);
-    await ask(engine, `ATTACH TABLE ${name}`);
+    await query(engine, `DETACH TABLE ${name} SYNC`);
+    await query(engine, `ATTACH TABLE ${name}`);
   }
 }
 

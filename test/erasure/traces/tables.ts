@@ -1,5 +1,5 @@
 import { SYSTEM_STORES } from '@playline/erasure';
-import { ask, type Engine, rowsOf } from '../../faults/world/clickhouse.ts';
+import { type Engine, query, rowsOf } from '../../faults/world/clickhouse.ts';
 import type { Needle, Trace } from './needle.ts';
 
 /**
@@ -13,7 +13,7 @@ export async function findInTables(
   { deleted = false }: { deleted?: boolean } = {},
 ): Promise<Trace[]> {
   // ClickHouse writes its log tables with a delay.
-  await ask(engine, 'SYSTEM FLUSH LOGS');
+  await query(engine, 'SYSTEM FLUSH LOGS');
   const system = SYSTEM_STORES.map(({ name }) => `'${name}'`).join(', ');
   const tables = await rowsOf(
     engine,

@@ -139,7 +139,7 @@ describe('operator accounts', () => {
     await invited('ada', ...OWNER);
     const [{ account, link }] = await json('invite', '--name', 'Bob', ...OWNER);
     expect((await run('revoke', '--account', account)).code).toBe(EXIT.ok);
-    await expect(accept(link, 'bob')).rejects.toThrow('ask for another');
+    await expect(accept(link, 'bob')).rejects.toThrow('Request another');
     const [{ link: reset }] = await json('reset', '--account', 'ada');
     expect(await accept(reset, 'whoever')).toMatchObject({ login: 'ada', passwordHash: 'kept-hash' });
   });
