@@ -13,10 +13,7 @@ import {
   type Topic,
 } from './state.ts';
 
-/**
- * Topics of which an eraser waits for the end. It reads the end when the step begins, and continues when everything
- * before it is committed.
- */
+/** Topics whose end an eraser reads when the step begins; it continues when everything before the end is committed. */
 const AWAITED: Readonly<Partial<Record<Step, readonly Topic[]>>> = {
   'wait for the linker': ['links'],
   'wait for the linker once more': ['links'],
@@ -128,9 +125,8 @@ class Work {
   }
 
   /**
-   * Finds the person of the batch's subjects as of the latest cut-off. The sources are stored decisions and the stored
-   * closures of overlapping erasures. Those include the batch's own closure if another eraser began it. In this model
-   * all erasures overlap and concern one person.
+   * Finds the person of the batch's subjects as of the latest cut-off, by stored decisions and stored closures of
+   * overlapping erasures. In this model all erasures overlap and concern one person.
    */
   #resolve(): Cutoffs {
     const { log, has } = this.#rules;
@@ -145,8 +141,8 @@ class Work {
   }
 
   /**
-   * Creates the hold of the whole closure. With two erasures, the hold of the earlier one may have delayed a link that
-   * the later cut-off includes. That link may be decided now, so the eraser resolves again.
+   * Creates the hold of the whole closure. The hold of an earlier erasure may have delayed a link that the later cut-off
+   * includes, so the eraser resolves again.
    */
   #hold(): Partial<State> {
     const { has } = this.#rules;
@@ -170,10 +166,7 @@ class Work {
     return this.#pass({ graph: withoutIds(graph, idsOf(found)), choices: kept });
   }
 
-  /**
-   * Reads what is later than the cut-off from the rows. Links go to the end of their topic, where they wait until the
-   * hold is released. Consents go to Redis.
-   */
+  /** Reads what is later than the cut-off from the rows. Links go to the end of their topic, consents to Redis. */
   #putBack(): Partial<State> {
     const { has, log, covers } = this.#rules;
     const { rows, topics } = this.#state;

@@ -3,10 +3,7 @@ import { changed, type Move, type Rules, type State, type Topics, withOffset } f
 
 const TOPIC_OF = { event: 'events', link: 'links', consent: 'consents' } as const;
 
-/**
- * Moves of the gateways. They accept messages and requests in order. Each gateway puts a consent into Redis at some
- * later moment.
- */
+/** Gateways accept messages and requests in order. Each puts a consent into Redis at a later moment. */
 export function take(rules: Rules, state: State): Move[] {
   return [...send(rules, state), ...putConsents(rules, state), ...loseHolds(rules, state)];
 }

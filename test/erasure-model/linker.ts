@@ -1,9 +1,7 @@
 import { componentOf, joinAll, type Wish } from './people.ts';
 import { commit, type Move, type Rules, type State } from './state.ts';
 
-/**
- * Reads links in the order of their topic. A link that a hold delays goes back to the end of the topic after a while.
- */
+/** Reads links in the order of their topic. A link that a hold delays goes back to the end of the topic. */
 export function link(rules: Rules, state: State): Move[] {
   const { topics, decided } = state;
   const offset = topics.links[0];
@@ -22,10 +20,7 @@ export function link(rules: Rules, state: State): Move[] {
   return [[`linker joins ${ids}`, { graph: joinAll(state.graph, ids), decided: 'linked' }]];
 }
 
-/**
- * The linker script's rule. The link touches all ids of the persons that it would join. It is parked when it is later
- * than the latest cut-off of the holds of any such id.
- */
+/** A link is parked when it is later than the latest cut-off of the holds of any id of the persons that it would join. */
 function isParked({ log }: Rules, { graph, erasures }: State, offset: number): boolean {
   const touched = log.idsOf(offset).flatMap((id) => componentOf(graph, id));
   return touched.some((id) => {

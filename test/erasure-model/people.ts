@@ -1,14 +1,11 @@
 /** Ids. `s` is the erased one. The world decides which others are the same person and which are strangers. */
 export type Id = 's' | 'd' | 'b' | 'c';
 
-/**
- * What is sent. `at` is the time at which the gateway accepted it. A later offset in the log may have an earlier time,
- * because gateways can be slow.
- */
+/** What is sent. `at`: when the gateway accepted it. A later offset may have an earlier time, because gateways can be slow. */
 export type Sent =
   | { readonly kind: 'event' | 'consent'; readonly at: number; readonly ids: readonly [Id] }
   | { readonly kind: 'link'; readonly at: number; readonly ids: readonly [Id, Id] }
-  /** The gateway has chosen the cut-off T before this offset. From here on the subject is held. */
+  /** The gateway has chosen the cut-off T before this offset. From this offset on the subject is held. */
   | { readonly kind: 'hold' | 'request'; readonly erasure: number };
 
 /** A requested erasure. Nothing of the subject that was accepted up to `cutoff` (T) may be left. */
@@ -98,10 +95,7 @@ export class Log {
     return erasures.some((erasure) => this.#erased[erasure]?.has(offset));
   }
 
-  /**
-   * The offsets that an erasure covers: everything accepted up to T for the person that all links up to T make, in
-   * whatever order the log has them.
-   */
+  /** Everything accepted up to T for the person that all links up to T make, in any order of the log. */
   #erasedBy({ subject, cutoff }: Wish): number[] {
     const known = this.offsetsOf('link').filter((offset) => this.atOf(offset) <= cutoff);
     const person = componentOf(this.graphOf(known), subject);

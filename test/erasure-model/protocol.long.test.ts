@@ -10,7 +10,7 @@ const ROWS_LOST = 'rows of others, or later ones, are lost';
 
 /** For each part of the protocol, the world in which its absence causes a fault, and the fault. */
 const FAULT_WITHOUT: Readonly<Record<Part, readonly [WorldName, string]>> = {
-  // The hold is lost, and no actor offsets it again.
+  // The hold is lost, and no actor creates it again.
   'hold the subject when its request is read': ['the hold is lost', NEVER_ENDS],
   'wait until no gateway holds back a link by T': ['a link by T comes behind the request', LEFT],
   'wait for the linker': ['nothing goes wrong', LEFT],
@@ -55,9 +55,9 @@ function programWith(step: Step, behind: Step): Step[] {
   return others.flatMap((each) => (each === behind ? [each, step] : [each]));
 }
 
-describe('the erasure protocol, in any order of the steps of all actors,', () => {
+describe('the erasure protocol', () => {
   it.each(Object.entries(WORLDS))(
-    'keeps all later data and all data of other people, and leaves nothing of the erased person: %s',
+    'any order of steps keeps later and other data, and leaves nothing of the erased person: %s',
     (_, world) => {
       const { faults, states, ends } = search(new Protocol({ world }));
       expect(Object.fromEntries(faults)).toEqual({});
@@ -67,7 +67,7 @@ describe('the erasure protocol, in any order of the steps of all actors,', () =>
     },
   );
 
-  it.each(PARTS)('fails without this part: %s', (without) => {
+  it.each(PARTS)('the protocol fails without this part: %s', (without) => {
     const [world, fault] = FAULT_WITHOUT[without];
     const { faults } = search(new Protocol({ world: WORLDS[world], without }), (found) => found === fault);
     expect([...faults.keys()]).toContain(fault);
@@ -94,7 +94,7 @@ describe('the erasure protocol, in any order of the steps of all actors,', () =>
     ['forget', 'write the receipt', 'nothing goes wrong', 'an erased link is left'],
     ['put back what is later', 'release the hold', 'the hold is lost', LINK_LOST],
     ['verify, and delete again', 'write the receipt', 'a delete fails', LEFT],
-  ])('fails when a step comes too late: "%s" only after "%s"', (step, behind, world, fault) => {
+  ])('the protocol fails when a step comes too late: "%s" only after "%s"', (step, behind, world, fault) => {
     const system = new Protocol({ world: WORLDS[world], program: programWith(step, behind) });
     expect([...search(system, (found) => found === fault).faults.keys()]).toContain(fault);
   });

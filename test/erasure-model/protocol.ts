@@ -8,29 +8,15 @@ import { type Mishap, type Rules, type State, startOf, type Variant } from './st
 import { scrub, takeOver, write } from './writer.ts';
 
 /**
- * The erasure protocol as a system of small steps. Any actor may be interrupted between any two of its steps by any
- * other:
- * - Gateways accept messages, hold the subject of an erasure, publish its request, and put consents into Redis.
- * - The linker decides links in the order of their topic, parks those that a hold delays, and publishes decisions.
- * - The writer writes rows of events, decisions and consents.
- * - One or two erasers follow a program (`program.ts`). Each may end at any moment; what it has stored stays.
- *
- * A world (`worlds.ts`) defines what is sent, in the order of the log, and what goes wrong. The log is not in order of
- * time. There are many small worlds instead of one large one. Each has only the actors that it needs.
- *
- * In each world this must hold, where T is the cut-off of the erasure:
- * - After the receipt, nothing of the person is left that was accepted up to T. The person is all ids that links up to
- *   T join with the subject. One exception: a writer that was believed dead may insert rows again after they were
- *   deleted. Those rows are gone at the end.
+ * The erasure protocol as a system of small steps, in which any actor may interrupt any other: gateways, the linker, the
+ * writer, and one or two erasers that follow a program (`program.ts`). A world (`worlds.ts`) defines what is sent, in the
+ * order of the log, and what goes wrong. With T as the cut-off of the erasure, each world must satisfy this:
+ * - After the receipt, nothing of the person (all ids that links up to T join with the subject) is left that was accepted
+ *   up to T, except rows that a paused writer inserts later. Those are gone at the end.
  * - Everything later than T, and everything of strangers, exists at the end.
  *
- * The model is simpler than the system. All actors know new fences immediately. There is one environment, and each topic
- * has one partition. The linker waits for a parked link until it goes back to the end of the topic. Only a fence makes
- * the linker refuse a link. A batch is about one person. An eraser reads a request, checks that it has no receipt and
- * holds the subject in one step. Redis loses only holds.
- *
- * One thing goes wrong at a time. So the model does not cover a hold that is lost while two erasers run: each would
- * rely on the hold that the other has created again.
+ * Simplifications: all actors know new fences immediately; one environment, and one partition of each topic; only a fence
+ * makes the linker refuse a link; a batch is about one person; Redis loses only holds; one thing goes wrong at a time.
  */
 export class Protocol implements System<State>, Rules {
   readonly start: State;

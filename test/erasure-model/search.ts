@@ -24,8 +24,7 @@ export interface Searched {
 export const NEVER_ENDS = 'it may never end';
 
 /**
- * Visits every state that any order of steps can reach. A state from which no final state can be reached is a fault
- * too.
+ * Visits every state that any order of steps can reach. A state from which no final state can be reached is a fault.
  * @param isSought the search ends when it returns true for a fault
  */
 export function search<S>(system: System<S>, isSought = (_fault: string): boolean => false): Searched {

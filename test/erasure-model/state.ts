@@ -3,10 +3,7 @@ import type { Part, Step } from './program.ts';
 
 /** Things that may go wrong, each at most once and at any moment. */
 export type Mishap =
-  /**
-   * Another writer takes over while the first is paused between its check of the fences and its insert. The first one
-   * inserts later.
-   */
+  /** Another writer takes over while the first is paused between its check of the fences and its insert. */
   | 'zombie writer'
   /** A delete ends without deleting anything. */
   | 'delete fails'
@@ -38,10 +35,7 @@ export interface State {
   readonly sent: number;
   /** The uncommitted records of each topic. */
   readonly topics: Topics;
-  /**
-   * For each topic, whether the writer will keep its first record (no fence covers it), and whether it has inserted the
-   * row.
-   */
+  /** For each topic, whether the writer keeps its first record (no fence covers it) and has inserted the row. */
   readonly hands: Readonly<Record<Written, { readonly keep: boolean; readonly inserted: boolean } | null>>;
   /** Whether the current writer has loaded the fences. */
   readonly loaded: boolean;
@@ -55,9 +49,7 @@ export interface State {
   readonly fences: Cutoffs;
   readonly erasures: readonly Erasure[];
   readonly erasers: readonly Eraser[];
-  /**
-   * `zombie`: the event that a paused writer will insert, whatever has happened since. `revived`: what it has inserted.
-   */
+  /** `zombie`: the event that a paused writer will insert. `revived`: what it has inserted. */
   readonly zombie: number | null;
   readonly revived: readonly number[];
   readonly scrubbed: boolean;

@@ -19,8 +19,8 @@ function writeOne(rules: Rules, state: State, record: { topic: Written; offset: 
   const name = `${topic} at ${offset}`;
   if (hand === null) {
     if (!loaded && rules.has('stop a writer that has not loaded the fences')) return [];
-    const isJudged = topic !== 'decisions' || rules.has('refuse decisions by T about a fenced id');
-    const keep = !(loaded && isJudged && rules.covers(state.fences, offset));
+    const isChecked = topic !== 'decisions' || rules.has('refuse decisions by T about a fenced id');
+    const keep = !(loaded && isChecked && rules.covers(state.fences, offset));
     return [
       [`writer ${keep ? 'keeps' : 'drops'} ${name}`, { hands: { ...hands, [topic]: { keep, inserted: false } } }],
     ];
@@ -32,9 +32,7 @@ function writeOne(rules: Rules, state: State, record: { topic: Written; offset: 
   return [[`writer commits ${name}`, { ...commit(state, topic), hands: { ...hands, [topic]: null } }]];
 }
 
-/**
- * The paused writer keeps its decision about a record. The other one starts at the committed position without fences.
- */
+/** The paused writer keeps its decision about a record. The other one starts at the committed offset without fences. */
 export function takeOver(rules: Rules, state: State): Move[] {
   const { hands, zombie, rows, happened } = state;
   if (zombie !== null)
@@ -45,10 +43,7 @@ export function takeOver(rules: Rules, state: State): Move[] {
   return [['another writer takes over', { ...paused, happened: [...happened, 'zombie writer'] }]];
 }
 
-/**
- * The scrub runs daily, so it runs once after everything else. It uses the fences, because nothing else is stored by
- * then.
- */
+/** The scrub runs daily, so it runs once after everything else. It uses the fences. */
 export function scrub(rules: Rules, state: State): Move[] {
   const isIdle = Object.values(state.topics).every((topic) => topic.length === 0) && state.zombie === null;
   const isErased = state.erasures.every(

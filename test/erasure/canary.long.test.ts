@@ -144,19 +144,19 @@ it('the search finds the person before the erasure in every cleared store', () =
   expect(before.redisFiles.map(({ kind }) => kind)).toContain('key');
 });
 
-it('leaves nothing that a query finds in any table or ClickHouse log, except where the registry allows it', async () => {
+it('an erasure leaves nothing in any table or ClickHouse log that the registry does not allow', async () => {
   const after = await findInTables(engineOf(), needles);
   expect(findForbidden(after)).toEqual([]);
   expect(locationsIn(after)).toContain('table erasure_fences');
 });
 
-it('leaves nothing in any Redis key except the fences', async () => {
+it('an erasure leaves nothing in any Redis key except the fences', async () => {
   const after = await findInRedis(rig.redis, needles);
   expect(findForbidden(after)).toEqual([]);
   expect(after.map(({ location }) => clearingOf(location))).toContain('kept');
 });
 
-it('leaves nothing in any metric, nor in the log of any process', async () => {
+it('an erasure leaves nothing in any metric or log of a process', async () => {
   for (const service of Object.values(rig.running)) {
     const text = Buffer.from(await metricsOf(service));
     expect(text.length).toBeGreaterThan(0);
@@ -165,17 +165,9 @@ it('leaves nothing in any metric, nor in the log of any process', async () => {
   expect(findInLogs(rig, needles)).toEqual([]);
 });
 
-it("makes the person unknown to the operator's commands", async () => {
-  const subject = [
-    '--project',
-    'erasure',
-    '--environment',
-    'production',
-    '--kind',
-    'passport',
-    '--id',
-    erasedOne!.userId,
-  ];
+it("an erased person is unknown to the operator's commands", async () => {
+  const environment = ['--project', 'erasure', '--environment', 'production'];
+  const subject = [...environment, '--kind', 'passport', '--id', erasedOne!.userId];
   const queried = keyNeedles('', erasedOne!.userKey).map(({ bytes }) => bytes.toString('latin1'));
   const unexpected = needles.filter(({ bytes }) => !queried.includes(bytes.toString('latin1')));
   for (const subcommand of [['resolve'], ['members', '--raw'], ['why']]) {
@@ -185,7 +177,7 @@ it("makes the person unknown to the operator's commands", async () => {
   }
 });
 
-it('removes no row of another person, and keeps what was done on a shared device, without its id', async () => {
+it('an erasure removes no row of another person, and keeps events on a shared device, without its id', async () => {
   const now = await rowsAbout(rig, bystander!);
   const changed = (table: string) => kept[table]!.filter((row) => !now[table]!.includes(row));
   for (const { name } of SWEPT_TABLES) {
@@ -202,7 +194,7 @@ it('removes no row of another person, and keeps what was done on a shared device
   expect(others.sent()).toBeGreaterThan(100);
 });
 
-it('leaves nothing in any file of ClickHouse after the removal, compressed or not', async () => {
+it('no file of ClickHouse contains the person after the removal from disk', async () => {
   const { rows, records } = rig;
   const pause = () => awaitReplacedFiles(rig);
   const removal = await removeFromDisk({ rows, records, wallClockMs: Date.now, pause });
@@ -216,7 +208,7 @@ it('leaves nothing in any file of ClickHouse after the removal, compressed or no
   expect(await rig.receiptOf(erasureId)).toMatchObject({ physicallyErasedAt: expect.any(Number) });
 }, 240_000);
 
-it('leaves only the fences in the file of Redis after it was rewritten', async () => {
+it('the rewritten file of Redis contains only the fences', async () => {
   await rewriteAppendOnlyFile(rig);
   const counts = (traces: Trace[]) => {
     const sums = new Map<string, number>();

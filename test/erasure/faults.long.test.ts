@@ -1,4 +1,4 @@
-import { afterAll, afterEach, beforeAll, describe, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, it } from 'vitest';
 import { killErasers, pauseAnEraser } from './faults/eraser-killed.ts';
 import { eraserWaitsForPausedServices, eraserWaitsForPausedWriter, linksAroundTheRequest } from './faults/paused.ts';
 import { comeBack, loseRedis, readTheLogAgain } from './faults/returns.ts';
@@ -15,26 +15,27 @@ afterEach(() => recover(rig));
 afterAll(() => rig?.close(), 60_000);
 
 /** Twice what the slowest test takes on an idle machine, with a large margin. */
-const timeout = 240_000;
+const TEST_MAX_MS = 240_000;
 
-describe('an erasure', { timeout }, () => {
-  it('waits for a stopped linker and a stopped writer, and covers what they had not processed yet', () =>
-    eraserWaitsForPausedServices(rig));
-  it('waits for records that the writer has not stored when the fences are in force', () =>
-    eraserWaitsForPausedWriter(rig));
-  it('covers a link from just before the cut-off and keeps one from after it; an id linked in between is erased with the person or loses its link', () =>
-    linksAroundTheRequest(rig));
-  it('ends when ClickHouse is down at several steps and the reply to the receipt is lost', () => loseClickHouse(rig));
-  it('ends when a change of a table fails, as soon as the table can be changed again', () => failAChange(rig));
-  it('ends when its eraser is killed at each of its steps and another one takes over', () => killErasers(rig));
-  it('is not harmed by a paused eraser that continues after another one has finished', () => pauseAnEraser(rig));
-});
-
-describe('an erased person', { timeout }, () => {
-  it('does not come back when the whole log is read again', () => readTheLogAgain(rig));
-  it('stays erased when Redis loses all data in the middle, also after a rebuild', () => loseRedis(rig));
-  it('keeps what is done later, links included; an old batch that comes late is dropped without a dead letter', () =>
-    comeBack(rig));
-  it('is found, counted and swept again when a writer that was paused before the erasure inserts afterwards', () =>
-    insertLate(rig));
-});
+it.each<[string, (rig: ErasureRig) => Promise<void>]>([
+  [
+    'an erasure waits for a stopped linker and a stopped writer, and covers what they had not processed yet',
+    eraserWaitsForPausedServices,
+  ],
+  ['an erasure waits for records that the writer has not stored at the time of the fences', eraserWaitsForPausedWriter],
+  [
+    'an erasure covers a link from just before the cut-off, keeps a later one, and erases an id linked in between or its link',
+    linksAroundTheRequest,
+  ],
+  ['an erasure ends when ClickHouse is away at several steps and the reply to the receipt is lost', loseClickHouse],
+  ['an erasure ends when a change of a table fails, as soon as the table can be changed again', failAChange],
+  ['an erasure ends when its eraser is killed at each of its steps and another one takes over', killErasers],
+  ['an erasure is not harmed by a paused eraser that continues after another one has finished', pauseAnEraser],
+  ['an erased person does not come back when the whole log is read again', readTheLogAgain],
+  ['an erased person stays erased when Redis loses all data in the middle, also after a rebuild', loseRedis],
+  [
+    'later data of an erased person is kept, and an old batch that comes late is dropped without dead letters',
+    comeBack,
+  ],
+  ['rows that a paused writer inserts after an erasure are found, counted and swept', insertLate],
+])('%s', (_, run) => run(rig), TEST_MAX_MS);

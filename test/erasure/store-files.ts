@@ -10,10 +10,7 @@ import { findInFiles } from './traces/files.ts';
 import type { Needle, Trace } from './traces/needle.ts';
 
 const dataOf = ({ world }: ErasureRig, store: string) => join(world.folder, 'data', store);
-/**
- * A broker checks for expired segments half a minute after its start, then every five minutes. This one reads these
- * settings when it starts again.
- */
+/** A broker checks for expired segments half a minute after its start, then every five minutes. */
 const EXPIRY_SETTINGS = 'log.initial.task.delay.ms=1000\nlog.retention.check.interval.ms=1000\n';
 const EXPIRED_WITHIN_MS = 110_000;
 
@@ -51,10 +48,7 @@ export async function hurryReplacedFiles(rig: ErasureRig): Promise<void> {
   }
 }
 
-/**
- * A query of `system.parts` holds every part for its duration. Without pauses between queries ClickHouse could remove
- * none.
- */
+/** A query of `system.parts` holds every part, so without pauses ClickHouse could remove none. */
 const POLL_MS = 1_000;
 
 /** ClickHouse removes replaced files from time to time, and rarely on a busy machine. */
@@ -105,10 +99,7 @@ export async function expireTopics(rig: ErasureRig): Promise<void> {
   await until('every topic begins behind what it held', isExpired, EXPIRED_WITHIN_MS);
 }
 
-/**
- * Rewrites the append-only file of Redis. The new file lacks what was deleted, and is readable because its values are
- * not compressed.
- */
+/** Rewrites the append-only file of Redis without compression. The new file lacks what was deleted. */
 export async function rewriteAppendOnlyFile({ redis }: ErasureRig): Promise<void> {
   await redis.config('SET', 'rdbcompression', 'no');
   await redis.bgrewriteaof();
@@ -116,11 +107,8 @@ export async function rewriteAppendOnlyFile({ redis }: ErasureRig): Promise<void
     const info = await redis.info('persistence');
     return /aof_rewrite_in_progress:0/.test(info) && /aof_rewrite_scheduled:0/.test(info);
   });
-  expectOk(await redis.info('persistence'));
-}
-
-function expectOk(info: string): void {
-  if (!/aof_last_bgrewrite_status:ok/.test(info)) throw new Error('Redis could not rewrite its file');
+  if (!/aof_last_bgrewrite_status:ok/.test(await redis.info('persistence')))
+    throw new Error('Redis could not rewrite its file');
 }
 
 /** Searches the append-only file: a snapshot from the last rewrite, and all commands since. */

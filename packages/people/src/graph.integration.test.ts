@@ -121,18 +121,6 @@ describe.each([
     expect(await alias('email:e1', 'email:e2')).toEqual(['refused: two_known_users']);
   });
 
-  it('links that would exceed identitiesMax are refused', async () => {
-    await replace({ identitiesMax: 4 });
-    await people.rebuild.mintEpoch();
-    await alias('custom:1', 'custom:2');
-    await alias('custom:3', 'custom:1');
-    await alias('custom:4', 'custom:1');
-    expect(await alias('custom:5', 'custom:1')).toEqual(['refused: too_many_identities']);
-    await alias('custom:5', 'custom:6');
-    expect(await alias('custom:6', 'custom:4')).toEqual(['refused: too_many_identities']);
-    expect(await alias('custom:4', 'custom:3')).toEqual(['unchanged']);
-  });
-
   it('a component has at most a thousand identities', async () => {
     const last = Array.from({ length: 999 }, (_, at) => at + 1).map((at) => alias(`custom:${at}`, 'custom:1000'));
     expect(new Set((await Promise.all(last)).flat())).toEqual(new Set(['linked']));
@@ -165,19 +153,6 @@ describe.each([
     expect(await identify(from, 'steam:s', NOW)).toEqual(fenced);
     expect(await apply({ link: 'identify', from, to: 'steam:s', receivedAt: NOW + 1, eventTime: NOW })).toEqual(fenced);
     expect(await identify(from, 'steam:s', NOW + 1)).toEqual(['linked', 'linked']);
-  });
-
-  it('facts newer than a hold on their person are parked', async () => {
-    await identify('anonymous:a', 'steam:s');
-    const [environmentId, key] = [scenario.environmentId, scenario.keyOf('steam:s')];
-    const name = { environmentId, erasureId: Buffer.alloc(16, 7) };
-    await people.guards.putHold({ ...name, keys: [key], cutoffMs: NOW + 10, lapsesAtMs: null });
-    expect(await identify('anonymous:b', 'steam:s', NOW + 11)).toEqual(['parked']);
-    expect(await alias('custom:c', 'untyped:s', NOW + 11)).toEqual(['parked']);
-    expect(await identify('anonymous:b', 'steam:s', NOW + 10)).toEqual(['unchanged', 'linked']);
-    expect(await identify('anonymous:z', 'steam:t', NOW + 11)).toEqual(['linked', 'linked']);
-    await people.guards.releaseHold(name);
-    expect(await alias('custom:c', 'untyped:s', NOW + 11)).toEqual(['linked']);
   });
 
   it('a redelivered fact gets its recorded decision until it is trimmed', async () => {

@@ -128,9 +128,9 @@ export interface PersonSplit {
 
 /** Why a person cannot be split. */
 export const SPLIT_BLOCKERS = {
-  strangers: 'The identities belong to several persons. Name identities of one person.',
-  alone: 'The identity has no links, so there is nothing to split.',
-  everybody: 'These are all identities of the person. Leave at least one out.',
+  strangers: 'The identities are not of one person. Name identities of one person.',
+  alone: 'The identity is a person of its own already, so there is nothing to split.',
+  everybody: 'These are all identities of the person, so there is nothing to split. Leave at least one out.',
 } as const;
 export type SplitBlocker = keyof typeof SPLIT_BLOCKERS;
 

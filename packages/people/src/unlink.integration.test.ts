@@ -127,20 +127,6 @@ describe.each([
     expect(await membersOf('steam:1')).toEqual(hexesOf('steam:1', 'epic:2'));
   });
 
-  it('an unlink is parked while a hold delays its person', async () => {
-    await alias('steam:1', 'epic:2');
-    const { environmentId } = scenario;
-    const hold = { environmentId, erasureId: Buffer.alloc(16, 1), keys: [scenario.keyOf('epic:2')] };
-    await people.guards.putHold({ ...hold, cutoffMs: NOW, lapsesAtMs: null });
-    expect(await unlink('steam:1', [], NOW)).toEqual(['unlinked']);
-    await alias('steam:1', 'custom:3', NOW + 1);
-    await people.guards.putHold({ ...hold, keys: [scenario.keyOf('custom:3')], cutoffMs: NOW, lapsesAtMs: null });
-    expect(await unlink('steam:1', [], NOW + 1)).toEqual(['parked']);
-    expect(await membersOf('steam:1')).toEqual(hexesOf('steam:1', 'custom:3'));
-    await people.guards.releaseHold(hold);
-    expect(await unlink('steam:1', [], NOW + 1)).toEqual(['unlinked']);
-  });
-
   it('an unlink of an erased identity is refused, and an erasure forgets its sides', async () => {
     const { environmentId } = scenario;
     await alias('steam:1', 'epic:2');

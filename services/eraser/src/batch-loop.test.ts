@@ -5,29 +5,42 @@ import { openMemoryPeople } from '@playline/people/memory';
 import { createLogger } from '@playline/runtime';
 import { StoreFault } from '@playline/stores';
 import { until } from '@playline/testkit';
-import { expect, it } from 'vitest';
-import { type BatchLoopParts, openBatchLoop } from './batch-loop.ts';
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import { type BatchLoop, type BatchLoopParts, openBatchLoop } from './batch-loop.ts';
 
 const T = Date.UTC(2026, 5, 15);
+const idOf = ({ erasureId }: Pick<ErasureRequest, 'erasureId'>) => erasureId.toString('hex');
+const createKeys = (count: number) => Array.from({ length: count }, () => randomBytes(16));
 
-const createRequest = (key: Buffer): ErasureRequest => ({
-  erasureId: randomBytes(16),
-  environmentId: 'env',
-  subjectKeys: [key],
-  memberKeys: [],
-  cutoffAt: T,
-  requestedAt: T - 2_000,
-  traceId: '',
+let people: ReturnType<typeof openMemoryPeople>;
+let rows: ReturnType<typeof openMemoryErasureRows>;
+let records: ReturnType<typeof openMemoryErasureRecords>;
+let loop: BatchLoop;
+beforeEach(async () => {
+  people = openMemoryPeople();
+  rows = openMemoryErasureRows();
+  records = openMemoryErasureRecords(() => T);
+  await people.rebuild.mintEpoch();
 });
+afterEach(() => loop.close());
 
-/** A loop on these stores, with a wait of nothing and nothing on the log that it must wait for. */
-const openTestLoop = (parts: Pick<BatchLoopParts, 'people' | 'rows' | 'records'> & Partial<BatchLoopParts>) =>
-  openBatchLoop({
+const BARRIER: BatchLoopParts['barrier'] = {
+  linksStored: async () => [],
+  allStored: async () => ({}),
+  linkCommits: async () => new Map(),
+};
+
+/** Starts the loop without pauses. The log has no records that it must wait for. */
+function lead(parts: Partial<BatchLoopParts> = {}): void {
+  loop = openBatchLoop({
+    people,
+    rows,
+    records,
     generation: 0,
     wallClockMs: () => T,
     pause: async () => {},
     putBack: async () => {},
-    barrier: { linksStored: async () => [], allStored: async () => ({}), linkCommits: async () => new Map() },
+    barrier: BARRIER,
     windowMs: 0,
     batchRequestsMax: 8,
     logger: createLogger({ service: 'test', level: 'silent' }),
@@ -39,140 +52,24 @@ const openTestLoop = (parts: Pick<BatchLoopParts, 'people' | 'rows' | 'records'>
     aside: new Set<string>(),
     ...parts,
   });
-
-it('a batch that cannot be finished delays only its own people, and is retried', async () => {
-  const [people, rows, records] = [openMemoryPeople(), openMemoryErasureRows(), openMemoryErasureRecords(() => T)];
-  await people.rebuild.mintEpoch();
-  const stuck = new Set<string>();
-  const { sweep } = rows;
-  rows.sweep = async (batchId) => {
-    if (stuck.size === 0) stuck.add(batchId.toString('hex'));
-    if (stuck.has(batchId.toString('hex'))) throw new StoreFault('a change fails', { kind: 'passing', code: 'X' });
-    return sweep(batchId);
-  };
-  const loop = openTestLoop({
-    people,
-    rows,
-    records,
-    barrier: {
-      linksStored: async () => [],
-      allStored: async () => ({}),
-      linkCommits: async () => new Map(),
-    },
-    windowMs: 10,
-    batchRequestsMax: 10,
-  });
-  const [one, other] = [randomBytes(16), randomBytes(16)];
-  const first = createRequest(one);
-  const put = async (request: ErasureRequest) => {
-    const { erasureId, environmentId, subjectKeys: keys } = request;
-    await people.guards.putHold({ erasureId, environmentId, keys, cutoffMs: T, lapsesAtMs: null });
-    await records.putRequests([request]);
-  };
-  const isLeft = async (...requests: ErasureRequest[]) => {
-    const left = (await records.readUnfinished()).map(({ erasureId }) => erasureId.toString('hex'));
-    return left.join() === requests.map(({ erasureId }) => erasureId.toString('hex')).join();
-  };
-  await put(first);
   loop.lead();
-  await until('its batch fails', () => stuck.size > 0);
-  const [again, free] = [createRequest(one), createRequest(other)];
-  await put(again);
-  await put(free);
-  loop.wake();
-  await until('the other person is erased', () => isLeft(first, again));
-  stuck.clear();
-  stuck.add('none');
-  await until('all are', () => isLeft());
-  expect(await people.guards.listHolds('env')).toEqual([]);
-  await loop.close();
-});
+}
 
-it('requests that wait for another erasure do not delay other requests', async () => {
-  const [people, rows, records] = [openMemoryPeople(), openMemoryErasureRows(), openMemoryErasureRecords(() => T)];
-  await people.rebuild.mintEpoch();
-  const [held, waiting, again, stranger] = Array.from({ length: 4 }, () => randomBytes(16)) as [
-    Buffer,
-    Buffer,
-    Buffer,
-    Buffer,
-  ];
-  const first = createRequest(held);
-  const late = { cutoffAt: T + 10, requestedAt: T - 1_000 };
-  const others = [waiting, again].map((key) => ({ ...createRequest(key), ...late }));
-  const last = { ...createRequest(stranger), ...late, requestedAt: T };
-  // The hold of a long erasure, which is not otherwise part of this test.
-  const { erasureId, environmentId } = first;
-  await people.guards.putHold({ erasureId, environmentId, keys: [held], cutoffMs: T, lapsesAtMs: null });
-  for (const { subjectKeys: keys, cutoffAt: cutoffMs, ...request } of [...others, last])
-    await people.guards.putHold({ ...request, keys, cutoffMs, lapsesAtMs: null });
-  await records.addRequests([...others, last]);
-  const links = [waiting, again].map((key) => ({
-    environmentId: 'env',
-    receivedAtMs: T + 5,
-    keys: [held, key],
-    isUnlink: false,
-  }));
-  const loop = openTestLoop({
-    people,
-    rows,
-    records,
-    barrier: {
-      linksStored: async () => links,
-      allStored: async () => ({}),
-      linkCommits: async () => new Map(),
-    },
-    windowMs: 10,
-    batchRequestsMax: 2,
-  });
-  loop.lead();
-  const isDone = async (request: ErasureRequest) => (await records.readReceipt(request.erasureId)) !== null;
-  await until('the stranger is erased', async () => {
-    loop.wake();
-    return isDone(last);
-  });
-  for (const other of others) expect(await isDone(other)).toBe(false);
-  await loop.close();
-});
+/** Stores the hold of an erasure and its request. */
+async function addRequest(key: Buffer = randomBytes(16), times = { cutoffAt: T, requestedAt: T - 2_000 }) {
+  const name = { erasureId: randomBytes(16), environmentId: 'env' };
+  const request: ErasureRequest = { ...name, ...times, subjectKeys: [key], memberKeys: [], traceId: '' };
+  await people.guards.putHold({ ...name, keys: [key], cutoffMs: times.cutoffAt, lapsesAtMs: null });
+  await records.addRequests([request]);
+  return request;
+}
 
-it('a request that cannot be resolved is set aside and retried alone, and the others are erased', async () => {
-  const [people, rows, records] = [openMemoryPeople(), openMemoryErasureRows(), openMemoryErasureRecords(() => T)];
-  await people.rebuild.mintEpoch();
-  const requests = Array.from({ length: 6 }, () => createRequest(randomBytes(16)));
-  const hostile = requests[2]!;
-  for (const { erasureId, environmentId, subjectKeys: keys } of requests)
-    await people.guards.putHold({ erasureId, environmentId, keys, cutoffMs: T, lapsesAtMs: null });
-  await records.addRequests(requests);
-  const { putTargets } = rows;
-  const alone: number[] = [];
-  const targeted = async (batchId: Buffer, targets: Parameters<typeof putTargets>[1]) => {
-    await putTargets(batchId, targets);
-    if (!targets.some(({ key }) => key.equals(hostile.subjectKeys[0]!))) return;
-    alone.push(targets.length);
-    throw new RangeError('Maximum call stack size exceeded');
-  };
-  const aside = new Set<string>();
-  const loop = openTestLoop({
-    people,
-    records,
-    rows: { ...rows, putTargets: targeted },
-    aside,
-  });
-  loop.lead();
-  await until('all others are erased', async () => {
-    loop.wake();
-    return (await records.readUnfinished()).length === 1;
-  });
-  await until('it is set aside', () => {
-    loop.wake();
-    return aside.size === 1;
-  });
-  expect([...aside]).toEqual([hostile.erasureId.toString('hex')]);
-  expect(alone.at(-1)).toBe(1);
-  await loop.close();
-});
+const isDone = async ({ erasureId }: ErasureRequest) => (await records.readReceipt(erasureId)) !== null;
+const leftIds = async () => (await records.readUnfinished()).map(idOf);
 
-function addLinksAmong(rows: ReturnType<typeof openMemoryErasureRows>, keys: readonly Buffer[]): void {
+/** Stores links of a person with many of them. @returns the person's identities */
+function addManyLinks(): Buffer[] {
+  const keys = createKeys(150);
   let offset = 0;
   for (const [at, a_key] of keys.entries())
     for (const b_key of keys.slice(at + 1))
@@ -189,107 +86,115 @@ function addLinksAmong(rows: ReturnType<typeof openMemoryErasureRows>, keys: rea
         event_time: T,
         received_at: T,
       });
+  return keys;
 }
 
-it('a person with more than ten thousand links is erased beside the others', async () => {
-  const [people, rows, records] = [openMemoryPeople(), openMemoryErasureRows(), openMemoryErasureRecords(() => T)];
-  await people.rebuild.mintEpoch();
-  const flood = Array.from({ length: 150 }, () => randomBytes(16));
-  addLinksAmong(rows, flood);
-  const [heavy, ...others] = [flood[0]!, randomBytes(16), randomBytes(16)].map(createRequest);
-  const put = async (request: ErasureRequest) => {
-    const { erasureId, environmentId, subjectKeys: keys } = request;
-    await people.guards.putHold({ erasureId, environmentId, keys, cutoffMs: T, lapsesAtMs: null });
-    await records.addRequests([request]);
-  };
-  const isDone = async (request: ErasureRequest) => (await records.readReceipt(request.erasureId)) !== null;
-  const othersDone = Promise.withResolvers<void>();
+it('a batch that cannot be finished delays only its own people, and is retried', async () => {
+  let stuck: string | null = null;
   const sweep: typeof rows.sweep = async (batchId) => {
-    const batch = (await records.readProgress()).find((progress) => progress.batchId.equals(batchId));
-    if (batch!.erasureId.equals(heavy!.erasureId)) await othersDone.promise;
+    stuck ??= batchId.toString('hex');
+    if (stuck === batchId.toString('hex')) throw new StoreFault('a change fails', { kind: 'passing', code: 'X' });
     return rows.sweep(batchId);
   };
-  const loop = openTestLoop({
-    people,
-    records,
-    rows: { ...rows, sweep },
-  });
-  await put(heavy!);
-  await put(others[0]!);
-  loop.lead();
-  await until('the first of the others is erased', () => isDone(others[0]!));
-  await put(others[1]!);
+  const key = randomBytes(16);
+  const first = await addRequest(key);
+  lead({ rows: { ...rows, sweep }, windowMs: 10 });
+  await until('its batch fails', () => stuck !== null);
+  const again = await addRequest(key);
+  await addRequest();
   loop.wake();
-  await until('a later request is erased too', () => isDone(others[1]!));
-  expect(await isDone(heavy!)).toBe(false);
-  othersDone.resolve();
-  await until('the person with many links is erased', () => isDone(heavy!));
-  await loop.close();
+  await until('the other person is erased', async () => (await leftIds()).join() === [first, again].map(idOf).join());
+  stuck = 'none';
+  await until('all are', async () => (await leftIds()).length === 0);
+  expect(await people.guards.listHolds('env')).toEqual([]);
 });
 
-it('a heavy batch that another process started is finished beside the others', async () => {
-  const [people, rows, records] = [openMemoryPeople(), openMemoryErasureRows(), openMemoryErasureRecords(() => T)];
-  await people.rebuild.mintEpoch();
-  const flood = Array.from({ length: 150 }, () => randomBytes(16));
-  const [heavy, other] = [flood[0]!, randomBytes(16)].map(createRequest);
-  for (const { erasureId, environmentId, subjectKeys: keys } of [heavy!, other!])
-    await people.guards.putHold({ erasureId, environmentId, keys, cutoffMs: T, lapsesAtMs: null });
-  await records.addRequests([heavy!, other!]);
-  const { erasureId, environmentId, cutoffAt } = heavy!;
-  await records.putProgress([
-    { batchId: randomBytes(16), erasureId, environmentId, cutoffAt, closureKeys: flood, deleted: {} },
-  ]);
-  const isDone = async (request: ErasureRequest) => (await records.readReceipt(request.erasureId)) !== null;
-  const otherDone = Promise.withResolvers<void>();
+it('requests that wait for another erasure do not delay other requests', async () => {
+  const [held, ...linked] = createKeys(3);
+  // The hold of a long erasure, which is not otherwise part of this test.
+  const name = { erasureId: randomBytes(16), environmentId: 'env' };
+  await people.guards.putHold({ ...name, keys: [held!], cutoffMs: T, lapsesAtMs: null });
+  const waiting = [];
+  for (const key of linked) waiting.push(await addRequest(key, { cutoffAt: T + 10, requestedAt: T - 1_000 }));
+  const other = await addRequest(randomBytes(16), { cutoffAt: T + 10, requestedAt: T });
+  const link = { environmentId: 'env', receivedAtMs: T + 5, isUnlink: false };
+  const links = linked.map((key) => ({ ...link, keys: [held!, key] }));
+  lead({ barrier: { ...BARRIER, linksStored: async () => links }, windowMs: 10, batchRequestsMax: 2 });
+  await until('the other request is erased', async () => {
+    loop.wake();
+    return isDone(other);
+  });
+  for (const request of waiting) expect(await isDone(request)).toBe(false);
+});
+
+it('a request that cannot be resolved is set aside and retried alone, and the others are erased', async () => {
+  const requests: ErasureRequest[] = [];
+  for (let count = 0; count < 6; count++) requests.push(await addRequest());
+  const hostile = requests[2]!;
+  const sizes: number[] = [];
+  const putTargets: typeof rows.putTargets = async (batchId, targets) => {
+    await rows.putTargets(batchId, targets);
+    if (!targets.some(({ key }) => key.equals(hostile.subjectKeys[0]!))) return;
+    sizes.push(targets.length);
+    throw new RangeError('Maximum call stack size exceeded');
+  };
+  const aside = new Set<string>();
+  lead({ rows: { ...rows, putTargets }, aside });
+  await until('all others are erased, and it is set aside', async () => {
+    loop.wake();
+    return (await leftIds()).length === 1 && aside.size === 1;
+  });
+  expect([...aside]).toEqual([idOf(hostile)]);
+  expect(sizes.at(-1)).toBe(1);
+});
+
+it.each([
+  ['with more than ten thousand links', false],
+  ['whose batch another process started', true],
+])('a person %s is erased beside the others', async (_, isBegun) => {
+  const keys = isBegun ? createKeys(150) : addManyLinks();
+  const heavy = await addRequest(keys[0]);
+  const { erasureId, environmentId, cutoffAt } = heavy;
+  const progress = { batchId: randomBytes(16), erasureId, environmentId, cutoffAt, closureKeys: keys, deleted: {} };
+  if (isBegun) await records.putProgress([progress]);
+  const othersDone = Promise.withResolvers<void>();
   let isHeavySwept = false;
   const sweep: typeof rows.sweep = async (batchId) => {
-    const batch = (await records.readProgress()).find((progress) => progress.batchId.equals(batchId));
+    const batch = (await records.readProgress()).find((noted) => noted.batchId.equals(batchId));
     if (batch!.erasureId.equals(erasureId)) {
       isHeavySwept = true;
-      await otherDone.promise;
+      await othersDone.promise;
     }
     return rows.sweep(batchId);
   };
-  const loop = openTestLoop({ people, records, rows: { ...rows, sweep } });
-  loop.lead();
-  await until('the other is erased while the batch of the person with many links is swept', async () => {
-    return isHeavySwept && (await isDone(other!));
+  const other = await addRequest();
+  lead({ rows: { ...rows, sweep } });
+  await until('the other is erased while the person with many links is swept', async () => {
+    return isHeavySwept && (await isDone(other));
   });
-  expect(await isDone(heavy!)).toBe(false);
-  otherDone.resolve();
-  await until('the person with many links is erased', () => isDone(heavy!));
-  await loop.close();
+  const later = await addRequest();
+  loop.wake();
+  await until('a later request is erased too', () => isDone(later));
+  expect(await isDone(heavy)).toBe(false);
+  othersDone.resolve();
+  await until('the person with many links is erased', () => isDone(heavy));
 });
 
 it('a heavy request that cannot be resolved is retried after a pause', async () => {
-  const [people, rows, records] = [openMemoryPeople(), openMemoryErasureRows(), openMemoryErasureRecords(() => T)];
-  await people.rebuild.mintEpoch();
-  const flood = Array.from({ length: 150 }, () => randomBytes(16));
-  addLinksAmong(rows, flood);
-  const heavy = createRequest(flood[0]!);
-  const { erasureId, environmentId, subjectKeys: keys } = heavy;
-  await people.guards.putHold({ erasureId, environmentId, keys, cutoffMs: T, lapsesAtMs: null });
-  await records.addRequests([heavy]);
-  let reads = 0;
+  await addRequest(addManyLinks()[0]);
+  let [reads, faults] = [0, 0];
   const readProgress: typeof records.readProgress = () => {
     reads++;
     return records.readProgress();
   };
-  let faults = 0;
   const putFound: typeof records.putFound = async () => {
     faults++;
     throw new RangeError('Invalid string length');
   };
-  const loop = openTestLoop({
-    people,
-    rows,
-    records: { ...records, readProgress, putFound },
-  });
-  loop.lead();
+  lead({ records: { ...records, readProgress, putFound } });
   await until('it fails', () => faults > 0);
   const before = reads;
   // As many turns of the event loop as a loop without a pause needs for dozens of reads.
   for (let turn = 0; turn < 200; turn++) await new Promise((resolve) => setImmediate(resolve));
   expect(reads - before).toBeLessThan(10);
-  await loop.close();
 });

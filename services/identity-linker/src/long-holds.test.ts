@@ -3,17 +3,8 @@ import { until } from '@playline/testkit';
 import { runsOf } from '@playline/testkit/runs';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { createBench, LINKS, PARKED } from './test/linker-bench.ts';
-import {
-  type CallOutcome,
-  createParts,
-  producerWithOutcomes,
-  stepOf,
-  toFact,
-  toOutgoing,
-  toText,
-  withOutcomes,
-} from './test/linking.ts';
+import { type Bench, createBench, LINKS, openFaulty, PARKED } from './test/linker-bench.ts';
+import { type CallOutcome, createParts, stepOf, toFact, toOutgoing, toText } from './test/linking.ts';
 
 /** Facts go to the parked topic after two rounds. */
 const FEW_ROUNDS = { roundAfterMinMs: 4, roundAfterMaxMs: 8, roundsMax: 2, waitingBytesMax: 100_000 };
@@ -21,36 +12,9 @@ const FEW_ROUNDS = { roundAfterMinMs: 4, roundAfterMaxMs: 8, roundsMax: 2, waiti
 const QUICK_TOPIC = { checkEveryMs: 10, renewAfterMs: 60, waitingBytesMax: 100_000, turnEveryMs: 30 };
 /** Memory for a few facts. */
 const SMALL_TOPIC = { ...QUICK_TOPIC, waitingBytesMax: 3_000 };
+const FAULTY = { ofProducer: true, parkedPace: FEW_ROUNDS, parkedTopicPace: QUICK_TOPIC };
 const { rules } = createParts();
 const keyOf = (kind: 'untyped' | 'anonymous', id: string) => rules.keyOf('test', kind, id);
-
-type Bench = Awaited<ReturnType<typeof createBench>>;
-
-/** Opens a linker on a bench, and opens it again when an outcome kills it. */
-async function openFaulty(bench: Bench, outcomes: CallOutcome[], pace = QUICK_TOPIC) {
-  const revivals: Promise<void>[] = [];
-  const open = () =>
-    bench.open({
-      people: withOutcomes(bench.people, outcomes, () => revive()),
-      producer: producerWithOutcomes(bench.producer, outcomes, () => revive()),
-      parkedPace: FEW_ROUNDS,
-      parkedTopicPace: pace,
-    });
-  let linker = await open();
-  const revive = () => {
-    linker.kill();
-    revivals.push(
-      open().then((next) => {
-        linker = next;
-      }),
-    );
-  };
-  const close = async () => {
-    await Promise.all(revivals);
-    await linker.linker.close();
-  };
-  return { revive, close };
-}
 
 /** Creates facts, each with a number in its message id. */
 function createFacts(bench: Bench) {
@@ -183,7 +147,7 @@ describe('facts of long erasures', () => {
       const bench = await createBench();
       const { put, decided, allDecided, allCommitted, count } = createFacts(bench);
       await bench.hold(keyOf('untyped', 'u'));
-      const faulty = await openFaulty(bench, [...wanted]);
+      const faulty = await openFaulty(bench, [...wanted], FAULTY);
       for (const size of sizes) {
         const written = () => bench.log.records(LINKS).length + bench.log.records(PARKED).length;
         const known = written();
@@ -213,7 +177,7 @@ describe('facts of long erasures', () => {
       const bench = await createBench();
       const { put, decided, allDecided, allCommitted, count } = createFacts(bench);
       for (const one of ['x', 'y']) await bench.hold(keyOf('untyped', one));
-      const faulty = await openFaulty(bench, [...wanted], SMALL_TOPIC);
+      const faulty = await openFaulty(bench, [...wanted], { ...FAULTY, parkedTopicPace: SMALL_TOPIC });
       for (const each of steps) {
         if (each.act === 'put') await put(each.links);
         if (each.act === 'hold') await bench.hold(keyOf('untyped', each.who));

@@ -5,7 +5,7 @@ import { until } from '@playline/testkit';
 import { runsOf } from '@playline/testkit/runs';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { createBench, DECISIONS, LINKS } from './test/linker-bench.ts';
+import { type Bench, createBench, DECISIONS, LINKS } from './test/linker-bench.ts';
 import { createParts, stepOf, toFact, toOutgoing, toText } from './test/linking.ts';
 
 /** Quick rounds, and never to the parked topic. */
@@ -13,8 +13,6 @@ const parkedPace = { roundAfterMinMs: 4, roundAfterMaxMs: 8, roundsMax: 1_000_00
 const { rules } = createParts();
 const IDS = ['a', 'b', 'c', 'd'];
 const keyOf = (id: string) => rules.keyOf('test', 'untyped', id);
-
-type Bench = Awaited<ReturnType<typeof createBench>>;
 
 const toAlias = (fromId: string, toId: string) =>
   toOutgoing(LINKS, toFact({ link: 'alias', fromKind: 'untyped', fromId, toId }));

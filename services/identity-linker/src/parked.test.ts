@@ -2,8 +2,8 @@ import { until } from '@playline/testkit';
 import { runsOf } from '@playline/testkit/runs';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { createBench, LINKS } from './test/linker-bench.ts';
-import { type CallOutcome, createParts, stepOf, toFact, toOutgoing, toText, withOutcomes } from './test/linking.ts';
+import { createBench, LINKS, openFaulty } from './test/linker-bench.ts';
+import { type CallOutcome, createParts, stepOf, toFact, toOutgoing, toText } from './test/linking.ts';
 
 /** Rounds that are quick enough for a log in memory. */
 const QUICK = { roundAfterMinMs: 4, roundAfterMaxMs: 16, roundsMax: 1_000, waitingBytesMax: 2_000 };
@@ -45,23 +45,11 @@ describe('parked facts', () => {
         fc.array(outcome, { maxLength: 10 }),
         fc.nat({ max: 5 }),
         async (puts, wanted, releasedBehind) => {
-          const outcomes = [...wanted];
           const bench = await createBench();
           const { keyOf } = createParts().rules;
           const held = [keyOf('test', 'untyped', 'x'), keyOf('test', 'anonymous', 'b')];
           for (const key of held) await bench.hold(key);
-          const revivals: Promise<void>[] = [];
-          const open = () =>
-            bench.open({ people: withOutcomes(bench.people, outcomes, () => revive()), parkedPace: QUICK });
-          let linker = await open();
-          const revive = () => {
-            linker.kill();
-            revivals.push(
-              open().then((next) => {
-                linker = next;
-              }),
-            );
-          };
+          const faulty = await openFaulty(bench, [...wanted], { parkedPace: QUICK });
           const ids: string[] = [];
           for (const [at, facts] of puts.entries()) {
             if (at === releasedBehind) for (const key of held) await bench.release(key);
@@ -78,8 +66,7 @@ describe('parked facts', () => {
           await until('all is committed', () => bench.committed() === bench.log.records(LINKS).length);
           const texts = new Map(bench.decisions().map((decision) => [stepOf(decision), toText(decision)]));
           for (const decision of bench.decisions()) expect(texts.get(stepOf(decision))).toBe(toText(decision));
-          await Promise.all(revivals);
-          await linker.linker.close();
+          await faulty.close();
         },
       ),
       { numRuns: runsOf({ quick: 12, all: 40 }) },

@@ -6,7 +6,7 @@ import { until } from '@playline/testkit';
 import { runsOf } from '@playline/testkit/runs';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { createBench, DECISIONS, LINKS } from './test/linker-bench.ts';
+import { createBench, DECISIONS, LINKS, openFaulty } from './test/linker-bench.ts';
 import {
   type CallOutcome,
   createParts,
@@ -15,7 +15,6 @@ import {
   toFact,
   toOutgoing,
   toText,
-  withOutcomes,
 } from './test/linking.ts';
 
 describe('the linker', () => {
@@ -183,17 +182,8 @@ describe('the linker', () => {
         fc.array(outcome, { maxLength: 4 }),
         async (puts, outcomes) => {
           const [bench, calm] = [await createBench(), await createBench()];
-          let linker = await bench.open({ people: withOutcomes(bench.people, outcomes, () => revive()) });
+          const faulty = await openFaulty(bench, [...outcomes]);
           const calmLinker = await calm.open();
-          const revivals: Promise<void>[] = [];
-          const revive = () => {
-            linker.kill();
-            revivals.push(
-              bench.open({ people: withOutcomes(bench.people, outcomes, () => revive()) }).then((next) => {
-                linker = next;
-              }),
-            );
-          };
           for (const facts of puts) {
             const records = facts.map((one) => toOutgoing(LINKS, one));
             await Promise.all([bench.put(records), calm.put(records)]);
@@ -204,8 +194,7 @@ describe('the linker', () => {
           expect(new Set(bench.decisions().map(toText))).toEqual(expected);
           for (const [environment, order] of ordersOf(bench.decisions()))
             expect(order).toEqual(ordersOf(calm.decisions()).get(environment));
-          await Promise.all(revivals);
-          await Promise.all([linker.linker.close(), calmLinker.linker.close()]);
+          await Promise.all([faulty.close(), calmLinker.linker.close()]);
         },
       ),
       { numRuns: runsOf({ quick: 10, all: 25 }) },

@@ -10,12 +10,7 @@ export interface FileSearch {
   readonly decompress?: boolean;
 }
 
-/**
- * Searches every file below a folder, byte by byte.
- *
- * It finds everything in files that the file system lists. It cannot find freed disk blocks that were not overwritten,
- * copies that the disk itself keeps, or backups.
- */
+/** Searches every file below a folder, byte by byte. Freed disk blocks, copies of the disk and backups are not searched. */
 export function findInFiles(folder: string, needles: readonly Needle[], search: FileSearch = {}): Trace[] {
   const { locationOf = (path) => path, decompress = false } = search;
   const counts = new Map<string, Trace>();

@@ -1,10 +1,10 @@
 import { SYSTEM_STORES } from '@playline/erasure';
-import { query, type Engine, rowsOf } from '../../faults/world/clickhouse.ts';
+import { type Engine, query, rowsOf } from '../../faults/world/clickhouse.ts';
 import type { Needle, Trace } from './needle.ts';
 
 /**
- * Searches every column of every table of the product, and the system tables of ClickHouse that keep statements or
- * error texts. Rows are read in a binary format, so a key is found in a column of any type.
+ * Searches every table of the product and the system tables that keep statements or error texts. Rows are read in a
+ * binary format, so a key is found in a column of any type.
  * @param options.deleted whether to search rows that are masked as deleted too
  */
 export async function findInTables(

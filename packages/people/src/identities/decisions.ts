@@ -124,15 +124,15 @@ export function fromDecisionRecord(record: IdentityDecisionRecord): StepDecision
 const REFUSALS: Readonly<Record<string, string>> = {
   blocked: 'one of the ids is a value that many people share, or is blocked in this environment',
   fenced: 'the message is not later than the erasure of one of the two',
-  shared_device: 'both sides already have a user, so several people share the device',
-  two_known_users: 'an alias may not join two known users',
+  shared_device: 'both sides have a user already: a device that several people share',
+  two_known_users: 'an alias may not join two users who are known',
   too_many_identities: 'the person would have too many identities',
   too_many_anonymous_ids: 'the person would have too many new anonymous ids',
   suspect: 'one of the ids links too many anonymous ids. An operator allows or blocks it (identity suspects)',
   operator_allowed: 'an operator has allowed the id to link many anonymous ids (identity suspects)',
   operator_blocked: 'an operator has blocked links of the id (identity suspects)',
   unlinked: 'an operator has split the two, and the message is not later (identity unlink)',
-  not_one_person: 'the identities to split off do not belong to one person',
+  not_one_person: 'the identities to split off are not of one person',
 };
 
 /** A reason as text. An unknown one is returned unchanged. */
@@ -151,7 +151,7 @@ export interface DecidedLink {
 export function describeLink({ link, outcome, reason, movedCount }: DecidedLink): string {
   const moved = movedCount === 1 ? '1 identity' : `${movedCount} identities`;
   if (outcome === 'linked') return `the two became one person, ${moved} got another person key`;
-  if (outcome === 'unlinked') return `an operator split the two, and ${moved} became another person`;
+  if (outcome === 'unlinked') return `an operator split the two, and ${moved} became a person of their own`;
   if (link === 'unlink' && outcome === 'unchanged') return 'there was nothing to split';
   if (outcome === 'unchanged' && reason !== '') return refusalText(reason);
   if (outcome === 'unchanged') return 'they were already one person';

@@ -110,7 +110,7 @@ describe('isPlaceholder', () => {
   });
 
   it.each(['{{', '[[', '<%', '%(', '${', '(', '"', '\ufdfa'])(
-    'is judged in a time that grows with the length of an id, also of one that repeats %s',
+    'the check of an id takes time that grows with its length, also of one that repeats %s',
     (part) => {
       const timeOf = (text: string) => {
         const times = Array.from({ length: 100 }, () => {

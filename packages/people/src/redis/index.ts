@@ -243,11 +243,10 @@ function createRebuild(parts: GraphParts): Omit<PeopleRebuild, 'loadConsents'> {
   };
 }
 
-/** Reads every bucket of every environment. */
-async function* readIdentities({ redis, layout }: GraphParts): AsyncGenerator<LinkedIdentity> {
-  const pattern = layout.indexPattern('*');
-  const prefix = pattern.indexOf('*');
-  for await (const names of redis.scanStream({ match: pattern, count: 1_000 }))
+/** Reads every bucket of an environment, or of all. */
+async function* readIdentities({ redis, layout }: GraphParts, of = '*'): AsyncGenerator<LinkedIdentity> {
+  const prefix = layout.indexPattern('*').indexOf('*');
+  for await (const names of redis.scanStream({ match: layout.indexPattern(of), count: 1_000 }))
     for (const name of names as string[]) {
       const environmentId = name.slice(prefix, name.lastIndexOf('}'));
       const flat = (await redis.callBuffer('HGETALL', name)) as Buffer[];
@@ -255,15 +254,10 @@ async function* readIdentities({ redis, layout }: GraphParts): AsyncGenerator<Li
     }
 }
 
-/** Reads every bucket. */
 async function readDigest(parts: GraphParts, environmentId: string): Promise<string> {
-  const { redis, layout } = parts;
   const roots = new Map<string, string>();
-  for await (const names of redis.scanStream({ match: layout.indexPattern(environmentId), count: 1_000 }))
-    for (const name of names as string[]) {
-      const flat = (await redis.callBuffer('HGETALL', name)) as Buffer[];
-      for (let at = 0; at < flat.length; at += 2) roots.set(flat[at]!.toString('hex'), flat[at + 1]!.toString('hex'));
-    }
+  for await (const { key, root } of readIdentities(parts, environmentId))
+    roots.set(key.toString('hex'), root.toString('hex'));
   const lines: string[] = [];
   for (const root of new Set(roots.values())) {
     const members = await readMembers(parts, environmentId, Buffer.from(root, 'hex'));

@@ -234,17 +234,6 @@ describe('ParkedTopic', () => {
     expect([topic.count(), topic.firstWaiting()]).toEqual([1, 3]);
   });
 
-  it('checks continue after a fault of the store', async () => {
-    const { add, written, broken, faults } = createBench();
-    broken.guards = true;
-    await add({ person: 'a', offset: 1 });
-    await vi.advanceTimersByTimeAsync(3_000);
-    expect([written(), faults.length]).toEqual([[], 3]);
-    broken.guards = false;
-    await vi.advanceTimersByTimeAsync(1_000);
-    expect(written()).toEqual(['links a1']);
-  });
-
   it('facts of a revoked partition are not published', async () => {
     const { add, topic, held, written, end } = createBench({ ...PARKED_TOPIC_PACE, waitingBytesMax: 1_000 });
     held.set('a', 5);

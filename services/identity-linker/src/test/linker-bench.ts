@@ -4,7 +4,14 @@ import { createMemoryLog, type MemoryLog } from '@playline/stream/memory';
 import { onTestFinished } from 'vitest';
 import { openLinker } from '../pipeline.ts';
 import type { LinkerParts } from '../steps/decide-facts.ts';
-import { createParts, fromDecision, type toOutgoing } from './linking.ts';
+import {
+  type CallOutcome,
+  createParts,
+  fromDecision,
+  producerWithOutcomes,
+  type toOutgoing,
+  withOutcomes,
+} from './linking.ts';
 
 export const LINKS = 'links';
 export const PARKED = 'parked';
@@ -77,6 +84,37 @@ export async function createBench(people = openMemoryPeople(), epoch = true) {
     parkedCommitted,
     open,
   };
+}
+
+export type Bench = Awaited<ReturnType<typeof createBench>>;
+
+/** Opens a linker whose calls of people, or also of the producer, have these outcomes; again when one kills it. */
+export async function openFaulty(
+  bench: Bench,
+  outcomes: CallOutcome[],
+  { ofProducer = false, ...parts }: Partial<LinkerParts> & { ofProducer?: boolean } = {},
+) {
+  const revivals: Promise<void>[] = [];
+  const open = () => {
+    const people = withOutcomes(bench.people, outcomes, () => revive());
+    const { producer } = bench;
+    const faulty = ofProducer ? producerWithOutcomes(producer, outcomes, () => revive()) : producer;
+    return bench.open({ people, producer: faulty, ...parts });
+  };
+  let linker = await open();
+  const revive = () => {
+    linker.kill();
+    revivals.push(
+      open().then((next) => {
+        linker = next;
+      }),
+    );
+  };
+  const close = async () => {
+    await Promise.all(revivals);
+    await linker.linker.close();
+  };
+  return { revive, close };
 }
 
 const holdOf = (key: Buffer) => ({ environmentId: 'test', erasureId: key });

@@ -3,7 +3,6 @@ import { type IdentityLinkRecord, identityLinkCodec, TOPICS } from '@playline/co
 import { applyTopics, dropTopics } from '@playline/infra/kafka';
 import type { People } from '@playline/people';
 import { openRedisPeople } from '@playline/people/redis';
-import type { StreamRecord } from '@playline/stream';
 import { createSchemaRegistry, openProducer, readTopic } from '@playline/stream/kafka';
 import { TEST_PARTITIONS, testStores } from '@playline/testkit';
 import { Redis } from 'ioredis';
@@ -20,10 +19,8 @@ export interface RealStores {
   createEnvironmentId(): string;
   publish(facts: readonly IdentityLinkRecord[], headers?: Record<string, string>): Promise<void>;
   readDecisions(): Promise<ReturnType<typeof fromDecision>[]>;
-  /** Records of the link topic, or of the parked topic. */
-  readFacts(of: 'links' | 'parked'): Promise<StreamRecord[]>;
-  /** Facts committed by the linker's group, or by the one of the parked topic. */
-  countCommitted(of?: 'links' | 'parked'): Promise<number>;
+  /** Number of facts committed by the linker. */
+  countCommitted(): Promise<number>;
   close(): Promise<void>;
 }
 
@@ -33,10 +30,6 @@ export async function openRealStores(): Promise<RealStores> {
   const topicPrefix = `${tag}.`;
   const decisionTopic = topicPrefix + TOPICS.identityDecisions.name;
   const linkTopic = topicPrefix + TOPICS.identityLinks.name;
-  const read = {
-    links: { groupId: tag, topic: linkTopic },
-    parked: { groupId: `${tag}-parked`, topic: topicPrefix + TOPICS.parkedLinks.name },
-  };
   const topics = { brokers: stores.kafka, registry: stores.registry, prefix: topicPrefix, partitions: TEST_PARTITIONS };
   await applyTopics(topics);
   const kafka = new Kafka({ clientId: tag, brokers: stores.kafka, logLevel: logLevel.NOTHING });
@@ -65,10 +58,8 @@ export async function openRealStores(): Promise<RealStores> {
       const records = await readTopic({ brokers: stores.kafka, topic: decisionTopic });
       return records.map(({ value }) => fromDecision(value!));
     },
-    readFacts: (of) => readTopic({ brokers: stores.kafka, topic: read[of].topic }),
-    countCommitted: async (of = 'links') => {
-      const { groupId, topic } = read[of];
-      const [offsets] = await admin.fetchOffsets({ groupId, topics: [topic] });
+    countCommitted: async () => {
+      const [offsets] = await admin.fetchOffsets({ groupId: tag, topics: [linkTopic] });
       return offsets!.partitions.reduce((sum, { offset }) => sum + Math.max(0, Number(offset)), 0);
     },
     async close() {

@@ -180,7 +180,7 @@ describe('identity why', () => {
     });
     const { text } = await run('why', ...of('anonymous', 'device'));
     expect(text).toContain(
-      '2026-09-21T14:13:20.001Z  identify  refused: both sides already have a user, so several people share the device',
+      '2026-09-21T14:13:20.001Z  identify  refused: both sides have a user already: a device that several people share',
     );
     expect(text).toContain(`anonymous  ${hexOf('anonymous', 'device')}  <- asked for`);
     expect(text).toContain(`message ${'01'.repeat(16)}  trace ${'e'.repeat(32)}  fact 0/3/1 step 1`);
@@ -241,7 +241,7 @@ describe('identity why, between two', () => {
     await identify('device', 'untyped', 'zoe');
     const { text } = await run('why', ...of('passport', 'p1'), ...and('passport', 'p2'));
     expect(text.match(/fact \S+/g)).toEqual(['fact 0/3/2']);
-    expect(text).toContain('refused: an alias may not join two known users');
+    expect(text).toContain('refused: an alias may not join two users who are known');
     expect(text).toContain('They are two persons.');
     const strangers = await run('why', ...of('passport', 'p1'), ...and('untyped', 'zoe'));
     expect(strangers.text).toBe(

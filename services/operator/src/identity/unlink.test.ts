@@ -131,7 +131,9 @@ describe('identity unlink', () => {
     // The old message again, with its old time.
     await bench.alias('steam', 'bob', ['email', BOB]);
     const told = await bench.run('why', ...of('email', BOB));
-    expect(told.text).toContain('unlink  unlinked: an operator split the two, and 1 identity became another person');
+    expect(told.text).toContain(
+      'unlink  unlinked: an operator split the two, and 1 identity became a person of their own',
+    );
     expect(told.text).toContain('refused: an operator has split the two');
     const other = ['--other-kind', 'email', '--other-id', BOB];
     const parted = await bench.run('why', ...of('anonymous', 'device'), ...other);
