@@ -19,6 +19,7 @@ export const parkedGroupOf = (linkerGroup: string): string => `${linkerGroup}-pa
 
 export const processSettings = {
   LOG_LEVEL: settings.logLevel().default('info'),
+  /** Address of readiness and metrics. */
   ADMIN_HOST: settings.text().default('127.0.0.1'),
   ADMIN_PORT: settings.port(),
   /** Prefix of every topic name and every transactional id. */
@@ -32,10 +33,12 @@ export const listenerSettings = {
 
 /** Settings that must be the same in the whole deployment. */
 export const deploymentSettings = {
+  /** Prefix of header names. */
   HTTP_HEADER_PREFIX: z
     .string()
     .regex(/^[a-z0-9]+(-[a-z0-9]+)*$/, 'expected lower-case letters and digits with hyphens in between')
     .default('x-service'),
+  /** Prefix of access keys. */
   ACCESS_KEY_PREFIX: z
     .string()
     .regex(/^[a-z0-9]+$/, 'expected lower-case letters and digits')
@@ -46,7 +49,7 @@ export const deploymentSettings = {
     .pipe(z.array(z.looseObject({ name: z.string() }), 'expected a list of chains'))
     .transform((chains): readonly string[] => chains.map(({ name }) => name))
     .optional(),
-  /** Key of the hashes of ids, as long as their output. Another pepper gives other identity keys. */
+  /** Key of the hashes of ids: another pepper gives other identity keys. As long as their output. */
   IDENTITY_PEPPER: settings.secretHex(32),
   /** Raise it when the link topic is recreated or gets another number of partitions, because offsets then repeat. */
   LINK_TOPIC_GENERATION: settings.integer(0, 255).default(0),

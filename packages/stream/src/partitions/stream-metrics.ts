@@ -48,12 +48,15 @@ export function createStreamMetrics(metrics: Metrics | undefined): StreamMetrics
   if (metrics === undefined) return NO_METRICS;
   const before = known.get(metrics);
   if (before !== undefined) return before;
-  const count = <L extends string>(name: string, help: string, ...labels: L[]) =>
+  const counter = <L extends string>(name: string, help: string, labels: readonly L[]) =>
     metrics.counter(name, help, ['topic', ...labels]);
-  const records = count('playline_stream_records_total', 'Records read from the log, by outcome', 'outcome', 'reason');
-  const blocks = count('playline_stream_blocks_total', 'Blocks written, recovered or dropped by a fence', 'result');
-  const retries = count('playline_stream_retries_total', 'Attempts repeated after a temporary fault', 'step');
-  const skipped = count('playline_stream_offsets_skipped_total', 'Offsets missing in the log');
+  const records = counter('playline_stream_records_total', 'Records read from the log, by outcome', [
+    'outcome',
+    'reason',
+  ]);
+  const blocks = counter('playline_stream_blocks_total', 'Blocks written, recovered or dropped by a fence', ['result']);
+  const retries = counter('playline_stream_retries_total', 'Attempts repeated after a temporary fault', ['step']);
+  const skipped = counter('playline_stream_offsets_skipped_total', 'Offsets missing in the log', []);
   const help = 'Partitions stopped by a permanent fault';
   const stopped = metrics.gauge('playline_stream_stopped_partitions', help, ['topic']);
   const watch = createReadingGauges(metrics);
@@ -85,19 +88,19 @@ function createReadingGauges(metrics: Metrics): StreamMetrics['watch'] {
       },
     },
   );
-  const byTopic = (name: string, help: string, measure: (one: PartitionReading) => number | null, order: 1 | -1) =>
+  const gauge = (name: string, help: string, measure: (one: PartitionReading) => number | null, order: 1 | -1) =>
     metrics.collectedGauge(name, help, {
       labelNames: ['topic'],
-      collect(gauge) {
-        gauge.reset();
+      collect(target) {
+        target.reset();
         const known = readings().map((reading) => ({ topic: reading.topic, value: measure(reading) }));
         // The last value of a topic counts.
         const sorted = known.toSorted((a, b) => order * ((a.value ?? 0) - (b.value ?? 0)));
-        for (const { topic, value } of sorted) if (value !== null) gauge.set({ topic }, value);
+        for (const { topic, value } of sorted) if (value !== null) target.set({ topic }, value);
       },
     });
-  byTopic('playline_stream_oldest_write_seconds', 'Age of the oldest running write of a block', writeSeconds, 1);
-  byTopic('playline_stream_retention_left_seconds', 'Seconds until retention may delete a record', secondsLeft, -1);
+  gauge('playline_stream_oldest_write_seconds', 'Age of the oldest running write of a block', writeSeconds, 1);
+  gauge('playline_stream_retention_left_seconds', 'Seconds until retention may delete a record', secondsLeft, -1);
   return (source) => {
     sources.add(source);
     return () => sources.delete(source);

@@ -7,7 +7,8 @@ export function openFilledLog(topic: string) {
   const producer = log.openProducer();
   let sent = 0;
   const append = async (count: number) => {
-    for (let i = 0; i < count; i++) await send(producer, [{ topic, key: null, value: Buffer.from(`record ${sent++}`) }]);
+    for (let i = 0; i < count; i++)
+      await send(producer, [{ topic, key: null, value: Buffer.from(`record ${sent++}`) }]);
   };
   return { log, producer, append };
 }
