@@ -56,7 +56,7 @@ const FIELDS = [
 ] as const;
 
 describe('the page of live messages in a browser', () => {
-  it('the page shows script in any field of a message as text', async () => {
+  it('the page of live messages shows script in any field of a message as text', async () => {
     const { world, page, faults, environmentId } = await open();
     await world.send({ environmentId, ...Object.fromEntries(FIELDS.map((field) => [field, `${field} ${ATTACK}`])) });
     const rejected = { environmentId, field: `field ${ATTACK}`, code: `code ${ATTACK}`, surface: ATTACK };
@@ -70,7 +70,7 @@ describe('the page of live messages in a browser', () => {
     expect(faults).toEqual([]);
   });
 
-  it('the page updates outcomes, and removes content of an erased person even while paused', async () => {
+  it('the page of live messages updates outcomes, and removes content of an erased person even while paused', async () => {
     const { world, page, environmentId, faults } = await open();
     const ada = Buffer.alloc(16, 1);
     const position = await world.send({ environmentId, eventName: 'mine', userKey: ada, userId: 'ada@example.org' });
@@ -89,7 +89,7 @@ describe('the page of live messages in a browser', () => {
     expect(faults).toEqual([]);
   });
 
-  it('the page reports the end of its stream when the user loses access, and does not reconnect', async () => {
+  it('the page of live messages reports the end of its stream when the user loses access, and does not reconnect', async () => {
     const { world, page } = await open();
     const [account] = await portal!.parts.accounts.all();
     for (const { id } of await portal!.parts.sessions.list(account!.id)) await portal!.parts.sessions.end(id);
@@ -97,7 +97,7 @@ describe('the page of live messages in a browser', () => {
     expect(world.hub.subscribers).toBe(0);
   });
 
-  it('the page keeps the newest 200 rows', async () => {
+  it('the page of live messages keeps the newest 200 rows', async () => {
     const { world, page, environmentId } = await open();
     // In two batches, because the hub samples a larger one.
     for (const [from, to] of [

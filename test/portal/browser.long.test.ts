@@ -24,7 +24,6 @@ const PAGES = pagesOf(FIRST_PORTAL)
   .filter((path) => useOf(path).isData !== true);
 await FIRST_PORTAL.close();
 
-/** A path that leads to no page. */
 const NO_PAGE = '/no/such/page';
 /** Number of entries on the page of live messages: a message and a rejection. */
 const PLANTED_EVENTS = 2;
@@ -34,7 +33,6 @@ const PROBES = `(() => {
   ${OPEN_DETAILS};
   return { tooWide: ${TOO_WIDE}, tallRows: ${TALL_ROWS}, faintText: ${FAINT_TEXT} };
 })()`;
-/** Findings of `PROBES`: names of elements, or beginnings of texts. */
 type Probed = Readonly<Record<'tooWide' | 'tallRows' | 'faintText', readonly string[]>>;
 /** Runs in a page: number of visible main headings, and types of visible buttons. */
 const CONTROLS = `(() => {
@@ -48,7 +46,7 @@ let browser: Browser;
 let portal: PlantedPortal;
 let planted: Planted;
 let administrator: string;
-/** A tab of the administrator, sharedTab open because opening one takes as long as a visit. */
+/** A tab of the administrator, kept open, because opening one takes as long as a visit. */
 let sharedTab: Tab;
 let tabs: Tab[] = [];
 
@@ -74,7 +72,6 @@ async function tabOf(accountId: string | null, javaScript = true): Promise<Tab> 
   return tab;
 }
 
-/** Opens a page, and waits for content that arrives after the load event. */
 async function open(page: Page, path: string): Promise<void> {
   await page.goto(at(path));
   if (path.endsWith('/live'))
@@ -84,7 +81,6 @@ async function open(page: Page, path: string): Promise<void> {
       .waitFor();
 }
 
-/** Goes through an open page with the Tab key. */
 async function walk(tab: Tab, path: string): Promise<Walk> {
   // A browser that reconnects gets the planted events again, above those that Tab has already reached.
   const again = '**/live/events**';

@@ -10,13 +10,9 @@ import { LOOKS, type Look } from '../docs/pages/visit-docs.ts';
 type Viewport = Look;
 export const VIEWPORTS = LOOKS;
 
-/** The same secret that `openPortal` gives the portal. */
 const SECRET = Buffer.alloc(32, 1);
-/** CSS pixels. */
 const SCREEN_HEIGHT = 900;
-/** Longest wait for any action on a page of a loopback service. */
 const PATIENCE_MS = 20_000;
-/** Folder of screenshots, not committed. */
 export const PICTURES = new URL('../../.playline/test/portal', import.meta.url);
 
 let ofProcess: Browser | null = null;
@@ -27,16 +23,13 @@ export async function sharedBrowser(): Promise<Browser> {
   return ofProcess;
 }
 
-/** Closes all profiles. */
 export async function closeContexts(browser: Browser | undefined): Promise<void> {
   for (const context of browser?.contexts() ?? []) await context.close();
 }
 
-/** A tab with a signed-in user. */
 export interface Tab {
   readonly page: Page;
   readonly context: BrowserContext;
-  /** For calls that the driver lacks. */
   readonly protocol: CDPSession;
   /** Script and console errors, answers of 500 and above, and requests to other origins. */
   readonly faults: string[];
@@ -44,12 +37,10 @@ export interface Tab {
 
 export interface TabOptions {
   readonly portal: TestPortal;
-  /** Null: not signed in. */
   readonly accountId: string | null;
   readonly javaScript?: boolean;
 }
 
-/** Opens a new browser profile with a signed-in user. */
 export async function openTab(browser: Browser, options: TabOptions): Promise<Tab> {
   const { portal, accountId, javaScript = true } = options;
   const context = await browser.newContext({
@@ -77,7 +68,6 @@ export async function openTab(browser: Browser, options: TabOptions): Promise<Ta
   return { page, context, protocol, faults };
 }
 
-/** Changes width and colour scheme without a reload. */
 export async function setViewport(page: Page, { width, scheme }: Viewport): Promise<void> {
   // Setting even the same size causes a new layout.
   if (page.viewportSize()?.width !== width) await page.setViewportSize({ width, height: SCREEN_HEIGHT });
@@ -89,7 +79,6 @@ export const TALL_ROWS = `[...document.querySelectorAll('tbody tr')]
   .filter((row) => row.getBoundingClientRect().height > ${SCREEN_HEIGHT})
   .map((row) => row.textContent.trim().slice(0, 60))`;
 
-/** Saves a screenshot of the whole page. The viewport keeps the height of the page. */
 export async function takePicture({ page, protocol }: Tab, name: string, { width, scheme }: Viewport): Promise<void> {
   mkdirSync(PICTURES, { recursive: true });
   const file = `${name.replace(/[^a-z0-9]+/gi, '-').replace(/^-|-$/g, '') || 'home'}-${width}-${scheme}.png`;
@@ -175,14 +164,11 @@ const WALKED = `({
     .map((element) => element.outerHTML.slice(0, 120)),
 })`;
 
-/** Result of moving through a page with the Tab key. */
 export interface Walk {
-  /** Number of elements that got the focus. */
   readonly reached: number;
   readonly isRound: boolean;
   /** Elements where the focus is not visible. */
   readonly unseen: readonly string[];
-  /** Controls that never got the focus. */
   readonly unreached: readonly string[];
 }
 

@@ -41,15 +41,3 @@ it('a folded row of live messages has a button for each of its values, which cop
   expect(faults).toEqual([]);
   await context.close();
 });
-
-it('the contract, token, addresses, transaction and id of an activity can be copied', async () => {
-  const { page, context } = await openTab(browser, { portal, accountId });
-  await context.grantPermissions(['clipboard-read', 'clipboard-write'], { origin: portal.origin });
-  await page.goto(portal.origin + pathFor('/projects/:project/environments/:environment/activities', planted));
-  const row = page.locator('tbody tr', { hasText: 'id of an activity' });
-  await row.getByRole('button', { name: 'Copy the id of the activity' }).click();
-  await row.getByRole('button', { name: 'Copied the id of the activity' }).waitFor();
-  expect(await page.evaluate('navigator.clipboard.readText()')).toBe('<b>"id of an activity"</b>');
-  expect(await row.getByRole('button', { name: /^Copy the/ }).count()).toBe(5);
-  await context.close();
-});

@@ -117,7 +117,6 @@ describe(`${Object.keys(HOSTILE).length} hostile texts in ${new Set(fields).size
   });
 });
 
-/** Answers for scripts and downloads, which no browser renders as a page. */
 const isData = ({ headers }: Response) =>
   /^(application\/json|text\/event-stream)/.test(headers.get('content-type') ?? '') &&
   headers.get('x-content-type-options') === 'nosniff';

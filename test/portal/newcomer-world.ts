@@ -10,7 +10,6 @@ import { bareEnvironment, openOwnStores, openRedisDatabase, openServiceProcesses
 /** Processes of all services with empty stores, as after a first start. */
 export interface NewcomerWorld {
   readonly portal: string;
-  /** Addresses of two gateways. */
   readonly gateways: readonly string[];
   /** Runs an operator command. @returns its output */
   operate(...args: string[]): Promise<string>;
@@ -43,7 +42,6 @@ export async function openNewcomerWorld(): Promise<NewcomerWorld> {
 
 const groupOf = (prefix: string, service: string) => prefix + service;
 
-/** Settings of all services and commands. */
 function settingsOf(prefix: string, stores: Readonly<Record<string, string>>): Record<string, string> {
   return {
     ...stores,

@@ -9,7 +9,6 @@ import { type NewcomerWorld, openNewcomerWorld } from './newcomer-world.ts';
 
 const run = promisify(execFile);
 const PASSWORD = 'correct horse battery';
-/** Documented bounds. */
 const LIVE_MAX_MS = 2_000;
 const STOP_MAX_MS = 1_000;
 const PATIENCE_MS = 30_000;
@@ -35,7 +34,6 @@ afterAll(async () => {
   await world?.close();
 });
 
-/** Runs a step and records its duration. */
 async function step<T>(name: string, work: () => Promise<T>): Promise<T> {
   const startedAt = performance.now();
   const value = await work();
@@ -69,7 +67,6 @@ async function createProject(): Promise<void> {
   expect(await heading()).toBe('Keys of development');
 }
 
-/** The key that the page shows once. */
 async function shownKey(): Promise<string> {
   const text = (await page.locator('.secret code').textContent()) ?? '';
   expect(text).toMatch(/^[ps]k_/);

@@ -7,11 +7,9 @@ type Element = DefaultTreeAdapterTypes.Element;
 export interface Shape {
   /** Elements with the names of their attributes; sorted, because sessions of the same time have no order. */
   readonly elements: readonly string[];
-  /** All visible text. */
   readonly text: string;
   /** Values of attributes that link to something or load something. */
   readonly addresses: readonly string[];
-  /** Targets of links. */
   readonly links: readonly string[];
   /** Values of all other attributes: what a user hears, types or copies. */
   readonly values: readonly string[];
@@ -19,7 +17,6 @@ export interface Shape {
 
 const ADDRESSES = new Set(['href', 'src', 'action', 'formaction', 'srcset', 'poster', 'data', 'ping', 'background']);
 
-/** Parses a page by the rules of HTML. */
 export function shapeOf(page: string): Shape {
   const elements: string[] = [];
   const texts: string[] = [];

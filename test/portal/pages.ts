@@ -19,7 +19,6 @@ export type { Response };
 export interface PageUse {
   /** Values of path parameters other than `:project` and `:environment`. */
   readonly params?: (planted: Planted) => Readonly<Record<string, string>>;
-  /** The query of the path. */
   readonly query?: (planted: Planted) => Readonly<Record<string, string>>;
   readonly actions?: Readonly<Record<string, ActionUse>>;
   /** True when a script requests it, so it is not a page for people. */
@@ -40,11 +39,9 @@ const signableKey = ({ address }: Planted) => ({ address });
 const analyst = ({ members }: Planted) => ({ account: members.analyst });
 const invited = ({ invitedId }: Planted) => ({ account: invitedId });
 
-/** Valid passwords. */
 export const PASSWORDS = { password: 'correct horse battery', repeated: 'correct horse battery' };
 const person = { login: 'newcomer', name: 'Newcomer', ...PASSWORDS };
 
-/** A page that a one-time link opens, and its form. */
 const linkUse = (codeOf: (planted: Planted) => string): Pick<PageUse, 'query' | 'actions'> => ({
   query: (planted) => ({ code: codeOf(planted) }),
   actions: { accept: { plain: (planted) => ({ code: codeOf(planted), ...person }) } },
@@ -98,15 +95,15 @@ export const PAGE_USES: Readonly<Record<string, PageUse>> = {
   },
   '/projects/:project/environments/:environment/live': {
     query: () => ({ find: STORED_ID }),
-    actions: { person: { plain: () => ({ person: 'unknown' }) } },
+    actions: { person: { plain: () => ({ person: 'player-0' }) } },
   },
   '/projects/:project/environments/:environment/live/events': { isData: true },
   '/projects/:project/environments/:environment/rejections': { query: () => ({ trace: TRACE_ID }) },
   '/projects/:project/environments/:environment/people': {
     actions: {
       search: { refers: ({ personKey }) => ({ kind: 'key', id: personKey }) },
-      erase: { plain: () => ({ kind: 'anonymous', id: 'unknown', confirm: 'unknown' }) },
-      unlink: { plain: () => ({ kind: 'anonymous', id: 'unknown' }) },
+      erase: { plain: () => ({ kind: 'anonymous', id: 'player-0', confirm: 'player-0' }) },
+      unlink: { plain: () => ({ kind: 'anonymous', id: 'player-0' }) },
     },
   },
   '/projects/:project/environments/:environment/erasures': {},
@@ -187,12 +184,10 @@ export const PAGE_USES: Readonly<Record<string, PageUse>> = {
 /** Routes that are no pages. They send the same bytes to everybody. */
 export const OTHER_ROUTES: readonly RegExp[] = [/^GET \/assets\/[\w.-]+$/, /^(GET|POST) \/\{\*unknown\}$/];
 
-/** PORTAL_SECRET of `openPortal`. */
 const SECRET = Buffer.alloc(32, 1);
 
 const MEMORY_BYTES = 1024 * 1024;
 
-/** The portal's own pages with their forms. */
 export function pagesOf({ parts, origin }: TestPortal): readonly PortalPage[] {
   const frame = {
     origin: new URL(origin),
@@ -212,7 +207,6 @@ export function pagesOf({ parts, origin }: TestPortal): readonly PortalPage[] {
     browserCookie: createBrowserCookie(origin, SECRET),
     shares: parts.shares,
   };
-  // Used during requests only.
   const signIn = {} as PagesParts['signIn'];
   const openId = {} as PagesParts['openId'];
   return createPages({ ...parts, frame, signIn, openId, writeAudit: async () => {} });
@@ -232,7 +226,6 @@ export function actionUseOf(path: string, action: string): ActionUse {
   throw new Error(`The form ${action} of ${path} is missing in PAGE_USES: add how to fill it.`);
 }
 
-/** The address of a page, with its parameters filled in. */
 export function pathFor(path: string, planted: Planted, environment = planted.environment): string {
   const { params, query } = useOf(path);
   const names: Record<string, string> = { project: planted.id, environment, ...params?.(planted) };
@@ -248,7 +241,6 @@ export function storedPathFor(planted: Planted): string {
   return `${pathFor(LIVE, planted).split('?')[0]}?since=2026-01-01T00:00`;
 }
 
-/** All pages that can be downloaded as a file, by path. */
 export const FILES: readonly ((planted: Planted) => string)[] = [
   (planted) => `${storedPathFor(planted)}&as=csv`,
   (planted) => `/projects/${encodeURIComponent(planted.id)}/audit?as=csv`,
@@ -285,5 +277,4 @@ export async function personOf(portal: TestPortal, accountId: string | null): Pr
   };
 }
 
-/** The path as the portal decodes it. */
 const decodedPath = (path: string) => new URL(path, 'http://localhost').pathname;

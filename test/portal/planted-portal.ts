@@ -3,62 +3,32 @@ import type { LiveEvent, LiveHub } from '../../services/portal/src/live/index.ts
 import type {
   ActivityLine,
   AuditLine,
-  ConsentChange,
   ErasureLine,
   LinkDecision,
   MessageLine,
   MintLine,
-  MintSigner,
-  Rejection,
-  RejectionCount,
-  RejectionStep,
-  TokenLine,
 } from '../../services/portal/src/reads/index.ts';
-import { createMemoryReads } from '../../services/portal/src/test/memory-reads.ts';
+import { createMemoryReads, type MemoryRows } from '../../services/portal/src/test/memory-reads.ts';
 import { openPortal, type TestPortal } from '../../services/portal/src/test/open-portal.ts';
 import type { TextOf } from './planted.ts';
 
-/** Rows of the stores that the portal only reads, by environment or project. */
-export interface PlantedRows {
-  readonly rejections: Record<string, RejectionCount[]>;
-  readonly steps: Record<string, RejectionStep[]>;
-  readonly traces: Record<string, Record<string, Rejection[]>>;
-  readonly messages: Record<string, MessageLine[]>;
-  readonly links: Record<string, LinkDecision[]>;
-  readonly consents: Record<string, ConsentChange[]>;
-  readonly ids: Record<string, Record<string, string>>;
-  readonly erasures: Record<string, ErasureLine[]>;
-  /** Key: `chain 0x…`. */
-  readonly activities: Record<string, ActivityLine[]>;
-  readonly tokens: Record<string, TokenLine>;
-  readonly mints: Record<string, MintLine[]>;
-  readonly mintSigners: Record<string, MintSigner[]>;
-  readonly audit: Record<string, AuditLine[]>;
-  readonly live: Record<string, LiveEvent[]>;
-}
+type Writable<T> = { -readonly [K in keyof T]: T[K] };
+type Rows = Required<MemoryRows>;
 
-/** The portal, with stores that tests fill with rows. */
+/** Rows of the stores that the portal only reads, by environment or project. */
+export type PlantedRows = { readonly [K in keyof Rows]: Writable<Rows[K]> } & {
+  readonly live: Record<string, LiveEvent[]>;
+};
+
+const STORES =
+  'rejections steps traces messages links consents ids erasures activities tokens mints mintSigners audit live';
+
 export interface PlantedPortal extends TestPortal {
   readonly rows: PlantedRows;
 }
 
 export async function openPlantedPortal(own: Parameters<typeof openPortal>[0] = {}): Promise<PlantedPortal> {
-  const rows: PlantedRows = {
-    rejections: {},
-    steps: {},
-    traces: {},
-    messages: {},
-    links: {},
-    consents: {},
-    ids: {},
-    erasures: {},
-    activities: {},
-    tokens: {},
-    mints: {},
-    mintSigners: {},
-    audit: {},
-    live: {},
-  };
+  const rows = Object.fromEntries(STORES.split(' ').map((name) => [name, {}])) as unknown as PlantedRows;
   const portal = await openPortal({
     config: { PORTAL_SECRET: Buffer.alloc(32, 1), TRUSTED_PROXIES: 1 },
     reads: createMemoryReads(rows),
@@ -85,7 +55,6 @@ function createPlantedLive(planted: PlantedRows['live']): LiveHub {
 export const STORED_ID = '0192f3a4-5b6c-7d8e-9f00-000000000001';
 export const TRACE_ID = 'abcdef0123456789abcdef0123456789';
 
-/** Adds one environment's rows to the stores that the portal only reads. */
 export function plantRows({ rows }: PlantedPortal, scope: RowsScope, textOf: TextOf): void {
   const { environmentId, projectId } = scope;
   const client = {
@@ -143,7 +112,6 @@ export function plantActivities({ rows }: PlantedPortal, contractAddress: string
   };
 }
 
-/** A pending mint. Every field that a game or a contract controls has its own text. */
 function toMint(textOf: TextOf): MintLine {
   const address = `0x${'ab'.repeat(20)}`;
   return {
@@ -165,7 +133,6 @@ function toMint(textOf: TextOf): MintLine {
   };
 }
 
-/** A stored message as the list of messages shows it. Pages show its ids to people whose role allows it. */
 function toMessage(textOf: TextOf): MessageLine {
   return {
     messageId: textOf('message id in a list'),
@@ -188,7 +155,6 @@ function toMessage(textOf: TextOf): MessageLine {
 
 interface OfPerson {
   readonly environmentId: string;
-  /** Hexadecimal. */
   readonly identityId: string;
 }
 
@@ -223,7 +189,6 @@ export function plantDecisions({ rows }: PlantedPortal, of: OfPerson, textOf: Te
 export interface RowsScope {
   readonly projectId: string;
   readonly environmentId: string;
-  /** A UUID. */
   readonly erasureId: string;
 }
 
@@ -260,7 +225,6 @@ function toAuditLine(environmentId: string, textOf: TextOf): AuditLine {
   };
 }
 
-/** A message and a rejection, with a text in each field that clients fill. */
 function toEvents(textOf: TextOf): LiveEvent[] {
   const head = { outcome: 'stored', receivedAt: Date.now(), traceId: TRACE_ID, reason: '' } as const;
   return [

@@ -24,18 +24,14 @@ export interface Planted {
   readonly environment: string;
   readonly environmentId: string;
   readonly members: Readonly<Record<Role, string>>;
-  /** Account of an invited user who has not accepted yet. */
   readonly invitedId: string;
   readonly invitationCode: string;
-  /** Account of a member whose sign-in is disabled. */
   readonly disabledId: string;
   readonly disabledLogin: string;
-  /** Belongs to the owner. */
   readonly passkeyId: string;
   readonly sessionId: string;
   readonly rateLimitKeyId: string;
   readonly contractAddress: string;
-  /** Address of a live signable key. */
   readonly address: string;
   readonly disabledAddress: string;
   readonly erasureId: string;
@@ -51,7 +47,6 @@ export type TextOf = (field: string) => string;
 export interface Wanted {
   readonly id: string;
   readonly textOf: TextOf;
-  /** Name of the third environment, which no other project has. */
   readonly environment?: string;
 }
 

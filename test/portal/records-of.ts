@@ -18,7 +18,6 @@ function isRecordStore(part: unknown): boolean {
   return typeof part === 'object' && part !== null && 'all' in part && typeof part.all === 'function';
 }
 
-/** Shorter texts occur by chance. */
 const DISTINCT_CHARACTERS_MIN = 8;
 
 /** Texts of a project's records, ids and hashes included, that do not occur in the records of the other project. */

@@ -9,8 +9,8 @@ const ADMINISTRATORS = 'sign-in 404 404 404 404 200';
 const PUBLIC = '200 200 200 200 200 200';
 
 /**
- * Expected statuses by page and by form, one for each kind of user. `sign-in` means 303 to the sign-in page. A change
- * of rights must be made here as well, on purpose.
+ * Expected statuses by page and form, one for each kind of user. `sign-in` is a redirect to the sign-in page. Forms with
+ * `fresh` require a sign-in within the last ten minutes.
  */
 export const ANSWERS: Readonly<Record<string, string>> = {
   'GET /': SIGNED_IN,
@@ -19,12 +19,12 @@ export const ANSWERS: Readonly<Record<string, string>> = {
   'POST /projects/:project rename': 'sign-in 404 404 404 303 303',
   'POST /projects/:project add-environment': 'sign-in 404 404 303 303 303',
   // 409: the project has live keys, which must be revoked first.
-  'POST /projects/:project archive': 'sign-in 404 404 404 409 409',
+  'POST /projects/:project archive': 'sign-in 404 404 404 409 409 fresh',
   'GET /projects/:project/environments/:environment/keys': READERS,
   // 409: a key exists already.
-  'POST /projects/:project/environments/:environment/keys create': 'sign-in 404 404 409 409 409',
-  'POST /projects/:project/environments/:environment/keys refresh': 'sign-in 404 404 200 200 200',
-  'POST /projects/:project/environments/:environment/keys revoke': 'sign-in 404 404 303 303 303',
+  'POST /projects/:project/environments/:environment/keys create': 'sign-in 404 404 409 409 409 fresh',
+  'POST /projects/:project/environments/:environment/keys refresh': 'sign-in 404 404 200 200 200 fresh',
+  'POST /projects/:project/environments/:environment/keys revoke': 'sign-in 404 404 303 303 303 fresh',
   'POST /projects/:project/environments/:environment/keys origins': 'sign-in 404 404 303 303 303',
   'POST /projects/:project/environments/:environment/keys test': 'sign-in 404 404 200 200 200',
   'GET /projects/:project/environments/:environment/collections': READERS,
@@ -35,9 +35,9 @@ export const ANSWERS: Readonly<Record<string, string>> = {
   'POST /projects/:project/environments/:environment/collections unlink': 'sign-in 404 404 404 303 303',
   'GET /projects/:project/environments/:environment/signable-keys': READERS,
   // 409: the portal has no public key of the signer.
-  'POST /projects/:project/environments/:environment/signable-keys create': 'sign-in 404 404 409 409 409',
+  'POST /projects/:project/environments/:environment/signable-keys create': 'sign-in 404 404 409 409 409 fresh',
   'POST /projects/:project/environments/:environment/signable-keys disable': 'sign-in 404 404 303 303 303',
-  'POST /projects/:project/environments/:environment/signable-keys enable': 'sign-in 404 404 303 303 303',
+  'POST /projects/:project/environments/:environment/signable-keys enable': 'sign-in 404 404 303 303 303 fresh',
   'GET /projects/:project/environments/:environment/limits': READERS,
   'POST /projects/:project/environments/:environment/limits limit': 'sign-in 404 404 404 303 303',
   'POST /projects/:project/environments/:environment/limits cap': 'sign-in 404 404 404 404 303',
@@ -47,8 +47,8 @@ export const ANSWERS: Readonly<Record<string, string>> = {
   'GET /projects/:project/environments/:environment/rejections': READERS,
   'GET /projects/:project/environments/:environment/people': DEVELOPERS,
   'POST /projects/:project/environments/:environment/people search': DEVELOPERS,
-  'POST /projects/:project/environments/:environment/people erase': 'sign-in 404 404 404 200 200',
-  'POST /projects/:project/environments/:environment/people unlink': 'sign-in 404 404 404 400 400',
+  'POST /projects/:project/environments/:environment/people erase': 'sign-in 404 404 404 200 200 fresh',
+  'POST /projects/:project/environments/:environment/people unlink': 'sign-in 404 404 404 400 400 fresh',
   'GET /projects/:project/environments/:environment/erasures': READERS,
   'GET /projects/:project/environments/:environment/mints': READERS,
   'GET /projects/:project/environments/:environment/activities': READERS,
@@ -57,9 +57,9 @@ export const ANSWERS: Readonly<Record<string, string>> = {
   'GET /projects/:project/audit': 'sign-in 404 404 404 200 200',
   'GET /instance/audit': ADMINISTRATORS,
   'GET /instance/rate-limit-keys': ADMINISTRATORS,
-  'POST /instance/rate-limit-keys create': ADMINISTRATORS,
-  'POST /instance/rate-limit-keys refresh': ADMINISTRATORS,
-  'POST /instance/rate-limit-keys revoke': 'sign-in 404 404 404 404 303',
+  'POST /instance/rate-limit-keys create': `${ADMINISTRATORS} fresh`,
+  'POST /instance/rate-limit-keys refresh': `${ADMINISTRATORS} fresh`,
+  'POST /instance/rate-limit-keys revoke': 'sign-in 404 404 404 404 303 fresh',
   'GET /sign-in': PUBLIC,
   // 401: wrong password.
   'POST /sign-in password': '401 401 401 401 401 401',
@@ -83,58 +83,28 @@ export const ANSWERS: Readonly<Record<string, string>> = {
   'GET /reset/passkey': PUBLIC,
   'GET /settings': SIGNED_IN,
   'POST /settings rename': 'sign-in 303 303 303 303 303',
-  'POST /settings password': 'sign-in 303 303 303 303 303',
+  'POST /settings password': 'sign-in 303 303 303 303 303 fresh',
   // 400: the value is not a passkey.
-  'POST /settings add-passkey': 'sign-in 400 400 400 400 400',
+  'POST /settings add-passkey': 'sign-in 400 400 400 400 400 fresh',
   // 409: the owner's only credential.
-  'POST /settings remove-passkey': 'sign-in 404 404 404 409 404',
-  'POST /settings link-openid': 'sign-in 303 303 303 303 303',
+  'POST /settings remove-passkey': 'sign-in 404 404 404 409 404 fresh',
+  'POST /settings link-openid': 'sign-in 303 303 303 303 303 fresh',
   // 409: the account is not linked.
-  'POST /settings unlink-openid': 'sign-in 409 409 409 409 409',
+  'POST /settings unlink-openid': 'sign-in 409 409 409 409 409 fresh',
   'POST /settings end': 'sign-in 303 303 303 303 303',
   'POST /settings end-others': 'sign-in 303 303 303 303 303',
   'GET /settings/passkey': SIGNED_IN,
   'GET /projects/:project/members': READERS,
-  'POST /projects/:project/members invite': 'sign-in 404 404 404 200 200',
-  'POST /projects/:project/members role': 'sign-in 404 404 404 303 303',
-  'POST /projects/:project/members remove': 'sign-in 404 404 404 303 303',
+  'POST /projects/:project/members invite': 'sign-in 404 404 404 200 200 fresh',
+  'POST /projects/:project/members role': 'sign-in 404 404 404 303 303 fresh',
+  'POST /projects/:project/members remove': 'sign-in 404 404 404 303 303 fresh',
   'POST /projects/:project/members revoke': 'sign-in 404 404 404 303 303',
   'GET /instance/accounts': ADMINISTRATORS,
-  'POST /instance/accounts invite': ADMINISTRATORS,
-  'POST /instance/accounts revoke': 'sign-in 404 404 404 404 303',
-  'POST /instance/accounts appoint': 'sign-in 404 404 404 404 303',
-  'POST /instance/accounts dismiss': 'sign-in 404 404 404 404 303',
-  'POST /instance/accounts disable': 'sign-in 404 404 404 404 303',
-  'POST /instance/accounts enable': 'sign-in 404 404 404 404 303',
-  'POST /instance/accounts remove': 'sign-in 404 404 404 404 303',
+  'POST /instance/accounts invite': `${ADMINISTRATORS} fresh`,
+  'POST /instance/accounts revoke': 'sign-in 404 404 404 404 303 fresh',
+  'POST /instance/accounts appoint': 'sign-in 404 404 404 404 303 fresh',
+  'POST /instance/accounts dismiss': 'sign-in 404 404 404 404 303 fresh',
+  'POST /instance/accounts disable': 'sign-in 404 404 404 404 303 fresh',
+  'POST /instance/accounts enable': 'sign-in 404 404 404 404 303 fresh',
+  'POST /instance/accounts remove': 'sign-in 404 404 404 404 303 fresh',
 };
-
-/** Forms that create or end a secret, or change rights. They need a sign-in within the last ten minutes. */
-export const FRESH: readonly string[] = [
-  'POST /instance/accounts appoint',
-  'POST /instance/accounts disable',
-  'POST /instance/accounts dismiss',
-  'POST /instance/accounts enable',
-  'POST /instance/accounts invite',
-  'POST /instance/accounts remove',
-  'POST /instance/accounts revoke',
-  'POST /instance/rate-limit-keys create',
-  'POST /instance/rate-limit-keys refresh',
-  'POST /instance/rate-limit-keys revoke',
-  'POST /projects/:project archive',
-  'POST /projects/:project/environments/:environment/keys create',
-  'POST /projects/:project/environments/:environment/keys refresh',
-  'POST /projects/:project/environments/:environment/keys revoke',
-  'POST /projects/:project/environments/:environment/people erase',
-  'POST /projects/:project/environments/:environment/people unlink',
-  'POST /projects/:project/environments/:environment/signable-keys create',
-  'POST /projects/:project/environments/:environment/signable-keys enable',
-  'POST /projects/:project/members invite',
-  'POST /projects/:project/members remove',
-  'POST /projects/:project/members role',
-  'POST /settings add-passkey',
-  'POST /settings link-openid',
-  'POST /settings password',
-  'POST /settings remove-passkey',
-  'POST /settings unlink-openid',
-];

@@ -19,7 +19,6 @@ const CLICKHOUSE_FOLDER = '/etc/clickhouse-server';
 
 const sha256 = (text: string) => createHash('sha256').update(text).digest('hex');
 
-/** Password hashes of all accounts in users.xml. */
 function toHashes(password: string): Record<string, string> {
   const accounts = ['OPERATOR', 'WRITER', 'READER', 'PORTAL', 'ANALYST', 'VIEWS'];
   const analysts = Array.from({ length: 8 }, (_, at) => `ANALYST_${at + 1}`);
@@ -76,11 +75,7 @@ function startClickHouse(password: string): Promise<StartedTestContainer> {
       { content: contentOf('users.xml'), target: `${CLICKHOUSE_FOLDER}/users.xml` },
       { content: contentOf('named-collections.xml'), target: `${CLICKHOUSE_FOLDER}/config.d/named-collections.xml` },
     ])
-    .withEnvironment({
-      CLICKHOUSE_SKIP_USER_SETUP: '1',
-      ...toHashes(password),
-      CLICKHOUSE_VIEWS_PASSWORD: password,
-    })
+    .withEnvironment({ CLICKHOUSE_SKIP_USER_SETUP: '1', ...toHashes(password), CLICKHOUSE_VIEWS_PASSWORD: password })
     .withWaitStrategy(Wait.forHttp('/ping', 8123))
     .start();
 }
@@ -92,7 +87,6 @@ function startRegistry(): Promise<StartedTestContainer> {
     .start();
 }
 
-/** Starts the four stores as containers. */
 export async function startContainers(): Promise<{ stores: TestStores; stop(): Promise<void> }> {
   const password = randomBytes(16).toString('hex');
   const started = await Promise.all([startKafka(), startRedis(password), startClickHouse(password), startRegistry()]);

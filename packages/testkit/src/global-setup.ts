@@ -15,7 +15,6 @@ const ENGINE_ANSWER_MS = 2000;
 export interface RunStores {
   readonly stores: TestStores;
   readonly template: DatabaseTarget;
-  /** Removes everything that the run created. */
   stop(): Promise<void>;
 }
 
@@ -95,7 +94,6 @@ export async function startLocalStores(): Promise<RunStores> {
   };
 }
 
-/** Creates the database that tests copy. */
 async function openTableTemplate({ clickhouse }: Pick<Stores, 'clickhouse'>): Promise<DatabaseTarget> {
   const target = { ...clickhouse, database: toDatabaseName() };
   await applySql(target);

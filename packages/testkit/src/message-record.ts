@@ -1,7 +1,6 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import { type MessageRecord, ZERO_KEY } from '@playline/contracts';
 
-/** A fixed time that is not now. */
 const RECEIVED_MS = 1_790_000_000_000;
 /** Each field contains its own name, so that swapped columns show. */
 const TEXTS = (
@@ -34,7 +33,6 @@ export function messageRecordOf(eventName: string, changes: Partial<MessageRecor
 /** JSON of a message, valid or not. */
 export type SmallMessage = Record<string, unknown> & { readonly messageId: string };
 
-/** Required fields of a type. */
 const required: Readonly<Record<string, () => Record<string, unknown>>> = {
   track: () => ({ eventName: 'level_started' }),
   identify: () => ({ userId: `user-${randomUUID()}` }),

@@ -10,10 +10,8 @@ import {
 import fc from 'fast-check';
 import { codePoint } from './code-point.ts';
 
-/** JSON value of one message. */
 export type MessageJson = Record<string, unknown>;
 
-/** Characters of most ids and names. */
 const plain = fc.constantFrom(...'abcdefghij0123456789-_|');
 
 /** Any text without lone surrogates, up to a number of code points. */
@@ -71,7 +69,6 @@ const optionalFields = optional({
   traits: object,
 });
 
-/** Required fields of each type. */
 const ownFields: fc.Arbitrary<MessageJson> = fc.oneof(
   fc.record({ type: fc.constant('track'), eventName: requiredId }),
   fc.record({ type: fc.constantFrom('page', 'screen') }),

@@ -4,12 +4,10 @@ import type { Redis } from 'ioredis';
 import { type DatabaseTarget, runStatement, toDatabaseName } from './clickhouse-target.ts';
 import { type Stores, tableTemplate, testStores } from './stores.ts';
 
-/** A database with every table, used by one test only. */
 export interface OwnDatabase {
   readonly target: DatabaseTarget;
   /** Sends one statement. @throws Error with the message of ClickHouse */
   query(sql: string): Promise<string>;
-  /** Drops the database. */
   close(): Promise<void>;
 }
 
@@ -29,7 +27,6 @@ export async function openOwnDatabase(stores: Stores = testStores()): Promise<Ow
   return { target, query, close: async () => void (await query(`DROP DATABASE ${target.database} SYNC`)) };
 }
 
-/** A table or view with its CREATE statement. */
 interface SchemaObject {
   readonly name: string;
   readonly statement: string;
@@ -90,7 +87,6 @@ async function copyRows(template: DatabaseTarget, target: DatabaseTarget): Promi
 
 /** Topics with schemas and a database with every table, used by one test only. */
 export interface OwnStores {
-  /** Prefix of every topic. */
   readonly prefix: string;
   readonly database: string;
   /** Settings of services and commands: addresses, names and passwords. */
@@ -101,7 +97,6 @@ export interface OwnStores {
   query(sql: string): Promise<string>;
   /** Sets the number of partitions of every topic. */
   addPartitions(count: number): Promise<void>;
-  /** Drops topics, schemas and database. */
   close(): Promise<void>;
 }
 
@@ -110,7 +105,6 @@ export const TEST_PARTITIONS = 2;
 
 export interface OwnStoresOptions {
   readonly stores?: Stores;
-  /** Partitions of every topic. */
   readonly partitions?: number;
 }
 
@@ -148,10 +142,8 @@ export async function openOwnStores({
 
 /** An empty numbered database of the shared Redis, for tests that need a whole database. */
 export interface RedisDatabase {
-  /** Includes the password and the number. */
   readonly url: string;
   readonly client: Redis;
-  /** Empties and releases the database. */
   close(): Promise<void>;
 }
 

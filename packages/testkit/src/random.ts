@@ -2,16 +2,11 @@
 export interface Random {
   /** A number in [0, 1). */
   next(): number;
-  /** A whole number in [0, limit). */
   below(limit: number): number;
-  /** A whole number in [min, max]. */
   integer(min: number, max: number): number;
-  /** True with probability `share`. */
   chance(share: number): boolean;
   pick<T>(items: readonly T[]): T;
-  /** A new array with the same items in another order. */
   shuffle<T>(items: readonly T[]): T[];
-  /** Lower-case hexadecimal digits. */
   hex(digits: number): string;
 }
 

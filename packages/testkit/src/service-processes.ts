@@ -8,13 +8,11 @@ import { until } from './until.ts';
 export interface ServiceProcesses {
   /** Starts a process. Resolves when it is ready. */
   start(settings?: Readonly<Record<string, string>>): Promise<ServiceProcess>;
-  /** Kills all running processes. */
   close(): Promise<void>;
 }
 
 export interface ServiceProcess {
   readonly child: ChildProcess;
-  /** Address of the admin listener. */
   readonly admin: string;
   /** @returns the exit code */
   stop(signal: NodeJS.Signals): Promise<number | null>;
@@ -58,7 +56,6 @@ export function openServiceProcesses(main: string, environment: Readonly<Record<
 /** Below the timeout of a test. A busy machine needs more than 20 s to start a process. */
 const START_MAX_MS = 50_000;
 
-/** A process of an HTTP service. */
 export interface HttpProcess {
   readonly child: ChildProcess;
   readonly url: string;

@@ -2,7 +2,6 @@ import { mkdirSync, mkdtempSync } from 'node:fs';
 import { join } from 'node:path';
 import { stackPathsOf } from '@playline/infra/places';
 
-/** Folder of all stacks that tests start. */
 export const parentOfStacks = () => join(stackPathsOf().state, 'test');
 
 /** Creates a folder for the stack of a test. @param prefix identifies the test */

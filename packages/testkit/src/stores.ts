@@ -1,7 +1,6 @@
 import { inject } from 'vitest';
 import type { DatabaseTarget } from './clickhouse-target.ts';
 
-/** Addresses of stores. */
 export interface Stores {
   kafka: string[];
   /** `redis://:password@127.0.0.1:port` */
@@ -11,9 +10,7 @@ export interface Stores {
   registry: string;
 }
 
-/** Stores that a test run shares. */
 export interface TestStores extends Stores {
-  /** Of the ClickHouse account `portal`. */
   portalPassword: string;
   /** Of the ClickHouse account `views`, with which dictionaries log in. */
   viewsPassword: string;

@@ -12,7 +12,6 @@ export type WireMode = 'open' | 'hangs' | 'mute' | 'cut';
 
 /** A TCP proxy between a process and a store. */
 export interface Wire {
-  /** Port for the process. */
   readonly port: number;
   mode: WireMode;
   /** Becomes mute when a client sends this text; earlier requests are still answered. */

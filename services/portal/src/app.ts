@@ -40,20 +40,17 @@ import { createWriteAudit } from './write-audit.ts';
 
 export interface PortalAppParts extends PortalParts {
   readonly config: Pick<Config, 'PORTAL_SECRET' | 'TRUSTED_PROXIES'>;
-  /** PORTAL_ORIGIN */
   readonly origin: URL;
   readonly sessions: Sessions;
   readonly oneTime: OneTimeTexts;
   readonly passwords: Passwords;
   readonly passkeys: Passkeys;
   readonly shares: PortalShares;
-  /** Null without a configured provider. */
   readonly openIdProvider: OpenIdProvider | null;
   readonly logger: Logger;
   readonly metrics: Pick<Metrics, 'histogram'>;
 }
 
-/** 64 forms of the largest size. */
 const FORM_BYTES_MAX = 64 * 64 * 1024;
 
 export function createPortalApp(parts: PortalAppParts): HttpApp {
@@ -131,7 +128,6 @@ function createAddressOf(trustedProxies: number, logger: Pick<Logger, 'warn'>): 
 
 const ASSETS_FOLDER = new URL('./assets/', import.meta.url);
 
-/** Only these files are served. */
 const ASSETS = [
   { name: 'portal.css', type: 'text/css; charset=utf-8' },
   { name: 'portal.js', type: 'text/javascript; charset=utf-8' },

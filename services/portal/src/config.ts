@@ -60,14 +60,16 @@ const schema = z.object({
   ACCESS_KEY_PREFIX: deploymentSettings.ACCESS_KEY_PREFIX,
   CHAINS: deploymentSettings.CHAINS,
   HTTP_HEADER_PREFIX: deploymentSettings.HTTP_HEADER_PREFIX,
-  /** Addresses of the gateway and the chain API in the commands that pages show. */
+  /** Address of the gateway in the commands that pages show. */
   GATEWAY_URL: settings.baseUrl().optional(),
+  /** Address of the chain API in the commands that pages show. */
   CHAIN_API_URL: settings.baseUrl().optional(),
   TRUSTED_PROXIES: settings.trustedProxies(),
   /** Issuer of an OpenID Connect provider. Without it, people sign in only with passkeys and passwords. */
   OPENID_ISSUER: settings.parsed(parseIssuer).optional(),
-  /** The portal's registration at the provider. */
+  /** Client id of the portal at the provider. */
   OPENID_CLIENT_ID: settings.text().optional(),
+  /** Client secret of the portal at the provider. */
   OPENID_CLIENT_SECRET: settings.text().optional(),
   /** The text of buttons after "Sign in with". */
   OPENID_LABEL: settings.text().default('single sign-on'),
@@ -75,7 +77,6 @@ const schema = z.object({
   OPENID_ALSO_AT: settings.parsed(parseOrigins).optional(),
 });
 
-/** Settings of the portal, by the names of their environment variables. */
 export const configSchema = schema.superRefine((config, context) => {
   const names = ['OPENID_ISSUER', 'OPENID_CLIENT_ID', 'OPENID_CLIENT_SECRET'] as const;
   const missing = names.filter((name) => config[name] === undefined);
@@ -90,7 +91,6 @@ export const configSchema = schema.superRefine((config, context) => {
 
 export type Config = z.infer<typeof configSchema>;
 
-/** Null without a provider. */
 export function toOpenId(config: Config) {
   const { OPENID_ISSUER: issuer, OPENID_CLIENT_ID: clientId, OPENID_CLIENT_SECRET: clientSecret } = config;
   if (issuer === undefined || clientId === undefined || clientSecret === undefined) return null;

@@ -10,17 +10,13 @@ import {
 import { LIVE_LIMITS } from './live/limits.ts';
 import { createReadLiveRecord } from './live/read-live-record.ts';
 
-/** Each rejects with what the brokers throw. */
 export interface PipelineStatus {
-  /** At most two seconds old. */
   writerDelay(): Promise<WriterDelay>;
-  /** At most ten seconds old. */
   openDeadLetters(): Promise<OpenDeadLetters>;
 }
 
 /** One writer stores the messages of all environments. */
 export interface WriterDelay {
-  /** Messages on the log that are not stored. */
   readonly waiting: number;
   /** When the oldest of them reached the log, in epoch milliseconds; null without any. */
   readonly oldestMs: number | null;
@@ -39,7 +35,6 @@ export interface PipelineStatusParts {
   readonly reader: Pick<LogReader, 'bounds' | 'committed' | 'read'>;
   readonly registry: Pick<SchemaRegistry, 'schemaOf'>;
   readonly topicPrefix: string;
-  /** Consumer group of the event writer. */
   readonly writerGroup: string;
 }
 
@@ -98,11 +93,8 @@ export function createShared<T>(read: () => Promise<T>, keepMs: number): () => P
 
 interface OpenDeadLettersParts {
   readonly log: Pick<LogReader, 'bounds' | 'read'>;
-  /** With their prefix. */
   readonly topics: readonly string[];
-  /** Null for an unknown environment. */
   readonly environmentOf: (topic: string, deadLetter: StreamRecord) => Promise<string | null>;
-  /** Newest records read of a partition. */
   readonly recordsMax?: number;
 }
 

@@ -15,7 +15,6 @@ import type { PortalReads } from './reads/index.ts';
 import type { PortalPeople } from './stores/people.ts';
 import type { PortalRecords } from './stores/portal-records.ts';
 
-/** The stores and settings of pages. */
 export interface PortalParts {
   readonly accounts: PortalRecords<AccountRecord>;
   readonly projects: PortalRecords<ProjectRecord>;
@@ -27,7 +26,6 @@ export interface PortalParts {
   readonly live: LiveHub;
   readonly pipeline: PipelineStatus;
   readonly people: PortalPeople;
-  /** ClickHouse. */
   readonly reads: PortalReads;
   /** For actions that leave no record of their own. */
   readonly audit: AuditLog;
@@ -35,15 +33,12 @@ export interface PortalParts {
 }
 
 export interface PortalSettings {
-  /** ACCESS_KEY_PREFIX */
   readonly keyPrefix: string;
   /** SIGNER_PUBLIC_KEY; without it, no signable key can be created. */
   readonly signerKey: SignerPublicKey | null;
   /** CHAINS; when null, contracts of any chain can be linked. */
   readonly servedChains: readonly string[] | null;
-  /** HTTP_HEADER_PREFIX */
   readonly headerPrefix: string;
-  /** Addresses in the commands that pages show. */
   readonly gatewayUrl: string;
   readonly chainApiUrl: string;
 }

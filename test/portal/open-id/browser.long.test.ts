@@ -12,7 +12,6 @@ let portal: TestPortal;
 let provider: RealProvider;
 let page: Page;
 const faults: string[] = [];
-/** Origins to which the browser has sent requests. */
 const origins = new Set<string>();
 
 beforeAll(async () => {

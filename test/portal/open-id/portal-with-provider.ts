@@ -13,7 +13,6 @@ import { createBrowser, type Response, type TestBrowser } from '../../../service
 
 const LABEL = 'Work & Co';
 
-/** A portal with a configured provider, and the provider itself. */
 export interface PortalWithProvider extends TestPortal {
   readonly provider: HostileProvider;
   /** Sends a form that leads to the provider. @returns the provider's address. Fails when the form leads elsewhere */
@@ -75,7 +74,6 @@ export async function openPortalWithProvider(own: Partial<PortalAppParts> = {}):
   };
 }
 
-/** Path and query of an address of the portal. */
 export const pathOf = ({ pathname, search }: URL): string => pathname + search;
 
 export const CALLBACK = '/sign-in/openid';
@@ -88,7 +86,6 @@ export const acceptAt = (path: string, login: string): LeavingForm => ({
   values: { login, name: `Name of ${login}`, way: 'openid' },
 });
 
-/** Adds a user with a password, and signs them in. */
 export async function signedIn(portal: PortalWithProvider, login: string): Promise<TestBrowser> {
   await addPerson(portal, login, {});
   const browser = portal.browser();

@@ -58,7 +58,6 @@ export async function openRealProvider(redirectUri: string): Promise<RealProvide
   };
 }
 
-/** The sign-in page of the provider. */
 async function interact(provider: Provider, request: IncomingMessage, response: ServerResponse): Promise<void> {
   if (request.method === 'POST') {
     const accountId = new URLSearchParams(await text(request)).get('name') ?? '';

@@ -52,11 +52,9 @@ export interface TestChain {
   /** `http://127.0.0.1:port`, also for `ws://`; `restart` keeps it. */
   readonly rpc: string;
   readonly id: number;
-  /** viem client with public, wallet and test actions. */
   readonly client: TestChainClient;
   /** Ten accounts with 10,000 ether, for which the node signs. The first administers the demo contracts. */
   readonly accounts: readonly Address[];
-  /** Mines blocks; the first includes pending transactions. */
   mine(blocks?: number): Promise<void>;
   /** Sends as the first account and waits for the block. @throws Error when it is refused or reverts */
   send(transaction: { to?: Address; data?: Hash; value?: bigint }): Promise<Hash>;
@@ -64,13 +62,11 @@ export interface TestChain {
   reorg(depth: number): Promise<void>;
   /** Number of blocks that `reorg` can replace: those since the node started. */
   replaceableBlocks(): Promise<number>;
-  /** Deploys a contract as the first account. @param args of its constructor */
   deploy(name: ContractName, args?: readonly unknown[]): Promise<Address>;
   /** Deploys the demo contracts. @param minter gets their roles, and funds */
   deployDemo(minter?: Address): Promise<DemoAddresses>;
   /** Saves the state for `restart`, which `needed` does after each block. @returns the number of the last block */
   save(): Promise<number>;
-  /** Kills the node. Unsaved state is lost. */
   kill(): Promise<void>;
   /** Starts the node with the last saved state, or a new chain. */
   restart(): Promise<void>;
@@ -202,7 +198,6 @@ const chain = defineChain({
 
 export type TestChainClient = ReturnType<typeof createChainClient>;
 
-/** A client without a cache. */
 function createChainClient(rpc: string) {
   // Tests must see that a node was killed.
   const transport = http(rpc, { retryCount: 0 });

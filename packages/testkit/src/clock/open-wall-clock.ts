@@ -6,10 +6,8 @@ import { until } from '../until.ts';
 
 const MODULE = new URL('set-by-signal.ts', import.meta.url).href;
 
-/** The wall clock of a process started with `environment`. */
 export interface WallClock {
   readonly environment: Readonly<Record<string, string>>;
-  /** Shifts the clock by milliseconds. Resolves when the process has applied it. */
   set(child: ChildProcess, shiftMs: number): Promise<void>;
   close(): void;
 }

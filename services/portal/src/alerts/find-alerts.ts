@@ -25,7 +25,6 @@ export interface Figures {
 
 export type FiguresParts = Pick<PagesParts, 'usage' | 'pipeline' | 'keys' | 'frame'>;
 
-/** An hour and the current minute. */
 const MINUTES = 61;
 const READ_MAX_MS = 2_000;
 
@@ -61,7 +60,6 @@ export interface Alert {
   readonly kind: AlertKind;
   /** Null for the whole project. */
   readonly environment: string | null;
-  /** A count, or milliseconds. */
   readonly value: number;
   /** The total that `value` is part of; 0 without one. */
   readonly total: number;
@@ -70,9 +68,7 @@ export interface Alert {
 }
 
 export const ALERT_BOUNDS = {
-  /** Of the messages of the last hour. */
   rejectedShare: 0.05,
-  /** With fewer messages the share is not checked. */
   messagesMin: 100,
   delayMs: 60_000,
   /** Since a secret key was used or created. */
@@ -84,7 +80,6 @@ export const ALERT_BOUNDS = {
 
 export interface FoundAlerts {
   readonly alerts: readonly Alert[];
-  /** Kinds whose figures cannot be read now. */
   readonly unknown: readonly AlertKind[];
 }
 

@@ -9,7 +9,6 @@ export function copyable(text: string, label: string): Markup {
   return html`<span class="copyable"><code>${text}</code>${copyButton(text, label)}</span>`;
 }
 
-/** Several lines to copy, such as a command. */
 export function copyableBlock(text: string, label: string): Markup {
   return html`<div class="sample"><pre tabindex="0"><code>${text}</code></pre>${copyButton(text, label)}</div>`;
 }
@@ -39,7 +38,6 @@ export function span(ms: number): string {
   return number(Math.max(0, Math.round(ms / unit)), name);
 }
 
-/** A percentage with one decimal place. */
 export function share(part: number, whole: number): string {
   return whole === 0 ? '–' : `${((100 * part) / whole).toFixed(1)}\u00a0%`;
 }
@@ -57,7 +55,6 @@ export interface FieldOptions {
 
 let fields = 0;
 
-/** Forms of one page may have fields of one name, so ids are numbered. */
 function createFieldId(name: string): string {
   fields = (fields + 1) % 1_000_000;
   return `field-${name}-${fields}`;
@@ -75,7 +72,6 @@ export function hidden(name: string, value: string): Markup {
   return html`<input type="hidden" name="${name}" value="${value}">`;
 }
 
-/** A field of several lines. */
 export function lines(options: Pick<FieldOptions, 'name' | 'label' | 'value' | 'hint'>): Markup {
   const { name, label, value = '', hint = '' } = options;
   const id = createFieldId(name);
@@ -101,7 +97,6 @@ export function choice({ name, label, value, choices }: ChoiceOptions): Markup {
   )}</select></div>`;
 }
 
-/** Choices of a filter: all, or one of the values. */
 export const allOr = (values: readonly string[]) => [
   { value: '', text: 'all' },
   ...values.map((value) => ({ value, text: value })),

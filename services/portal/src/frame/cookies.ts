@@ -3,9 +3,7 @@ import { createHash, createHmac, randomBytes, timingSafeEqual } from 'node:crypt
 export interface PortalCookie {
   /** The value of the cookie; null when it is missing or malformed. */
   read(header: string | undefined): string | null;
-  /** A `set-cookie` header that stores the value. */
   toSetCookie(text: string): string;
-  /** A `set-cookie` header that deletes the cookie. */
   toClearCookie(): string;
 }
 
@@ -22,7 +20,6 @@ const SESSION_TEXT = /^[A-Za-z0-9_-]{43}$/;
 /** 256 bits, and the code of a one-time link if there is one. */
 const PROVIDER_TEXT = /^[A-Za-z0-9_-]{43}\.[A-Za-z0-9_-]{0,100}$/;
 
-/** @param origin PORTAL_ORIGIN */
 export function createSessionCookie(origin: string, secret: Buffer): PortalCookie {
   return createCookie(origin, secret, { name: 'playline', text: SESSION_TEXT, maxAgeS: SESSION_MAX_AGE_S });
 }
@@ -39,7 +36,6 @@ export interface BrowserCookie {
   toSetCookie(accountId: string): string;
 }
 
-/** Half a year. */
 const BROWSER_MAX_AGE_S = 180 * 24 * 60 * 60;
 const BROWSER_TEXT = /^[A-Za-z0-9_-]{22}\.[A-Za-z0-9_-]{43}$/;
 const BROWSER_ID_BYTES = 16;

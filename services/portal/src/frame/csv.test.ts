@@ -7,7 +7,7 @@ import { toCsvLine } from './csv.ts';
 const readCells = (line: string) => [...line.matchAll(/"((?:[^"]|"")*)"(?:,|\r\n$)/g)].map(([, cell]) => cell!);
 
 describe('toCsvLine', () => {
-  it('a line has one cell with the same text for each text', () => {
+  it('a CSV line has one cell with the same text for each text', () => {
     fc.assert(
       fc.property(fc.array(fc.string({ unit: codePoint }), { minLength: 1, maxLength: 5 }), (texts) => {
         const cells = readCells(toCsvLine(texts)).map((cell) => cell.replaceAll('""', '"'));
@@ -18,7 +18,7 @@ describe('toCsvLine', () => {
     );
   });
 
-  it('a line begins no formula after a semicolon, tab or line break, where spreadsheets split cells', () => {
+  it('a CSV line begins no formula after a semicolon, tab or line break, where spreadsheets split cells', () => {
     const texts = fc.array(fc.string({ unit: fc.constantFrom(...';\t\r\n"\'=+-@ ,a'), maxLength: 8 }), {
       minLength: 1,
     });
@@ -31,7 +31,7 @@ describe('toCsvLine', () => {
   });
 
   it.each(['=1+1', '+1', '-1', '@SUM(A1)', '\t1', '\r1', '\n1', '  =1', '\u00a0=1', '\uff1d1'])(
-    'the text %j does not become a formula',
+    'the text %j in CSV does not become a formula',
     (text) => {
       expect(toCsvLine([text])).toBe(`"'${text}"\r\n`);
     },
@@ -43,11 +43,11 @@ describe('toCsvLine', () => {
     ['a;""=1', `a;'""=1`],
     ['first\r\n-2', `first\r\n'-2`],
     ['a\t @x', `a\t' @x`],
-  ])('the text %j does not become a formula in a later cell', (text, safe) => {
+  ])('the text %j in CSV does not become a formula in a later cell', (text, safe) => {
     expect(toCsvLine([text])).toBe(`"${safe.replaceAll('"', '""')}"\r\n`);
   });
 
-  it('other texts and numbers are unchanged', () => {
+  it('other texts and numbers are unchanged in CSV', () => {
     expect(toCsvLine(['a=b', '{"n":-1}', 'a; b\nc', '', -7])).toBe('"a=b","{""n"":-1}","a; b\nc","",-7\r\n');
   });
 });

@@ -11,7 +11,6 @@ function toCell(value: string | number): string {
   return `"${value.replaceAll(FORMULA, "'").replaceAll('"', '""')}"`;
 }
 
-/** Numbers stay as they are; texts are quoted. */
 export function toCsvLine(cells: readonly (string | number)[]): string {
   return `${cells.map(toCell).join(',')}\r\n`;
 }
@@ -21,7 +20,6 @@ export interface CsvOptions<T> {
   readonly toCells: (line: T) => readonly (string | number)[];
 }
 
-/** A file with a header line, one piece for each list. */
 export async function* toCsv<T>(
   lists: AsyncIterable<readonly T[]>,
   { columns, toCells }: CsvOptions<T>,
@@ -54,7 +52,6 @@ export async function* toLimitedCsv<T, P>(
   if (end.position !== null) yield toCsvLine([toLastLine(end.position)]);
 }
 
-/** Spreadsheets accept little more. */
 export const CSV_LINES_MAX = 100_000;
 
 export const toIso = (ms: number): string => new Date(ms).toISOString();

@@ -4,7 +4,6 @@ import { createHmac, createSecretKey, randomBytes, timingSafeEqual } from 'node:
 export interface TokenUse {
   /** '' before sign-in. */
   readonly sessionId: string;
-  /** The page's own path, ids included. */
   readonly path: string;
   readonly action: string;
 }

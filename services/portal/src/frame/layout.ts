@@ -7,7 +7,6 @@ export interface LayoutOptions {
   readonly title: string;
   readonly content: HtmlValue;
   readonly scripts?: readonly string[];
-  /** A notice or an error above the page. */
   readonly message?: { readonly kind: 'done' | 'failed'; readonly text: string } | null;
 }
 
@@ -64,7 +63,6 @@ ${
 </header>`;
 }
 
-/** The project and its environments to switch between. */
 function toScopeNav({ project, environment, path }: Visit): HtmlValue {
   if (project === null) return '';
   const rest = environment === null ? 'keys' : (path.split('/')[5] ?? 'keys');
@@ -123,7 +121,6 @@ function toProjectLinks(visit: Visit): NavLink[] {
   return visit.mayDo('audit.read') ? [...links, { text: 'Audit', path: `${base}/audit` }] : links;
 }
 
-/** The first link is for everyone. */
 const ADMINISTRATOR_LINKS: readonly NavLink[] = [
   { text: 'Projects', path: '/' },
   { text: 'Accounts', path: '/instance/accounts' },
@@ -133,10 +130,8 @@ const ADMINISTRATOR_LINKS: readonly NavLink[] = [
 
 export const projectPath = (projectId: string): string => `/projects/${encodeURIComponent(projectId)}`;
 
-/** Start of the paths of an environment's pages. */
 export const environmentPath = (projectId: string, environment: string): string =>
   `${projectPath(projectId)}/environments/${encodeURIComponent(environment)}`;
 
-/** A page of the environment of a visit. */
 export const pathInEnvironment = ({ project, environment }: Visit, page: string): string =>
   `${environmentPath(project?.id ?? '', environment?.name ?? '')}/${page}`;

@@ -1,18 +1,13 @@
 import { request } from 'node:http';
 import { setTimeout as delay } from 'node:timers/promises';
 import { keysOfProject } from '@playline/access-keys';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { openPortal, type TestPortal } from '../test/open-portal.ts';
+import { describe, expect, it } from 'vitest';
+import { openPortal, usePortal } from '../test/open-portal.ts';
 
-let portal: TestPortal;
-beforeAll(async () => {
-  portal = await openPortal();
-});
-afterAll(() => portal.close());
+const portal = usePortal();
 
 const keysOf = (id: string) => `/projects/${id}/environments/development/keys`;
 
-/** Sends a request with another host name. */
 function getAs(host: string, path: string): Promise<{ status: number; location: string | undefined }> {
   const { port } = new URL(portal.origin);
   return new Promise((resolve, reject) => {
@@ -102,10 +97,7 @@ describe('a page', () => {
 describe('the address of the portal', () => {
   it('127.0.0.1 redirects to the origin of the portal, and any other host name is refused', async () => {
     const { port } = new URL(portal.origin);
-    expect(await getAs(`127.0.0.1:${port}`, '/?a=b')).toEqual({
-      status: 307,
-      location: `${portal.origin}/?a=b`,
-    });
+    expect(await getAs(`127.0.0.1:${port}`, '/?a=b')).toEqual({ status: 307, location: `${portal.origin}/?a=b` });
     for (const host of ['evil.test', `evil.test:${port}`, `localhost.evil.test:${port}`, 'localhost'])
       expect((await getAs(host, '/')).status).toBe(400);
   });

@@ -26,7 +26,6 @@ import type { Access, Answer, FormAction, FormValues, PortalPage, Visit } from '
 import { pageNotFound } from './scope.ts';
 import { claimantOf } from './shares.ts';
 
-/** How long a sign-in counts as fresh. */
 const FRESH_MAX_MS = 10 * 60 * 1000;
 
 /** @param formsTo further origins that forms may lead to; browsers also check redirects after a form */
@@ -122,7 +121,6 @@ async function runAction(submission: Submission, action: FormAction): Promise<vo
   }
 }
 
-/** Shows the page again with the typed values and the error. */
 async function showFailed({ page, visit, values }: Submission, { message, status }: PublicError): Promise<void> {
   const shown = await page.show(visit, { message, values });
   sendAnswer(visit, shown.kind === 'page' ? { ...shown, status } : shown, { kind: 'failed', text: message });
@@ -210,11 +208,7 @@ ${isPublic ? '' : html`<p>If this continues, give the operator this trace id: <c
   exchange.answerText(status, { type: HTML, text }, [...wait, ...PAGE_HEADERS]);
 }
 
-const TITLES: Readonly<Record<number, string>> = {
-  404: 'Not found',
-  429: 'Too many requests',
-  500: 'Not available',
-};
+const TITLES: Readonly<Record<number, string>> = { 404: 'Not found', 429: 'Too many requests', 500: 'Not available' };
 
 /** Work that ended because its client disconnected is no fault. */
 function isDisconnect(fault: unknown): boolean {
@@ -353,7 +347,6 @@ async function visitorOf(parts: FrameParts, { request }: Exchange): Promise<Visi
   return account?.state === 'live' ? { account, session } : null;
 }
 
-/** Compares the project's id and the environment's name as a whole. */
 async function findScope(
   parts: FrameParts,
   { project: id, environment: name }: Readonly<Record<string, string>>,

@@ -14,16 +14,13 @@ import type { Exchange } from '@playline/http';
 export type Access = 'public' | 'signed in' | Action;
 
 export interface FormValues {
-  /** Trimmed; '' for a missing field. */
   text(name: string): string;
-  /** All values of a repeated field, as typed. */
   all(name: string): readonly string[];
 }
 
 /** One checked request: what the path names exists, and the account may see it. */
 export interface Visit {
   readonly exchange: Exchange;
-  /** Without its query. */
   readonly path: string;
   readonly query: URLSearchParams;
   readonly userAgent: string;
@@ -33,9 +30,7 @@ export interface Visit {
   /** Null only on public pages. */
   readonly account: AccountRecord | null;
   readonly session: SessionRecord | null;
-  /** Of `:project` in the path. */
   readonly project: ProjectRecord | null;
-  /** Of `:environment` in the path. */
   readonly environment: ProjectEnvironment | null;
   readonly params: Readonly<Record<string, string>>;
   /** In the project of the path unless another is given. */
@@ -51,7 +46,6 @@ export type Answer =
       readonly kind: 'page';
       readonly title: string;
       readonly content: HtmlValue;
-      /** 200 when absent. */
       readonly status?: number;
       /** Files of `assets` besides `portal.js`. */
       readonly scripts?: readonly string[];
@@ -65,7 +59,6 @@ export type Answer =
       readonly notice?: string;
       readonly cookie?: string | readonly string[];
     }
-  /** To one of the `formsTo` of the page. */
   | { readonly kind: 'external redirect'; readonly to: URL; readonly cookie: string }
   | { readonly kind: 'file'; readonly name: string; readonly type: string; readonly text: string }
   /** Sent while it is made. A fault aborts the connection, so that no incomplete file is taken for complete. */
@@ -75,10 +68,8 @@ export type Answer =
       readonly type: string;
       readonly pieces: AsyncIterable<string>;
     }
-  /** The page has answered the exchange itself. */
   | { readonly kind: 'answered' };
 
-/** The action of a form. */
 export interface FormAction {
   readonly access: Access;
   /** Requires a sign-in within the last ten minutes. */

@@ -5,15 +5,11 @@ import type { QueryOptions, QueryRows } from '@playline/stores';
 import type { Visit } from './page.ts';
 
 export interface Capacity {
-  /** For error messages: "live streams". */
   readonly name: string;
-  /** In this process. */
   readonly total: number;
   /** Of the total, only for administrators. */
   readonly reserved: number;
-  /** Administrators count for no project. */
   readonly perProject: number;
-  /** How long a request waits for a free one. */
   readonly waitMs: number;
 }
 
@@ -35,7 +31,6 @@ export function claimantOf({ project, account, address }: Pick<Visit, 'project' 
   return { share: project?.id ?? account?.id ?? address, isAdministrator: account?.isAdministrator === true };
 }
 
-/** Further calls do nothing. */
 export type Release = () => void;
 
 export interface FairLimiter {
@@ -97,7 +92,6 @@ export function createFairLimiter(capacity: Capacity): FairLimiter {
   };
 }
 
-/** Counts what is in use, and by which projects. */
 function createUse({ name, total, reserved, perProject }: Capacity) {
   const used = new Map<string, number>();
   let [all, ofProjects] = [0, 0];

@@ -1,15 +1,12 @@
 import type { LiveEntry } from './entry.ts';
 import type { LiveLimits } from './limits.ts';
 
-/** The latest entries of all environments with subscribers, in memory. */
 export interface LiveBuffer {
   readonly bytes: number;
   readonly size: number;
   add(entry: LiveEntry): void;
   find(position: string): LiveEntry | undefined;
-  /** Oldest first. */
   entries(): IterableIterator<LiveEntry>;
-  /** Removes the entries of an environment. */
   clear(environmentId: string): void;
 }
 

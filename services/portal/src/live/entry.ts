@@ -15,7 +15,6 @@ export interface MessageContent {
   readonly test: boolean;
   readonly library: string;
   readonly libraryVersion: string;
-  /** Ids of people by field, and their kinds; only fields that the message has. */
   readonly ids: Readonly<Record<string, string>>;
   readonly pageUrl: string;
   readonly properties: string;
@@ -30,7 +29,6 @@ export interface MessageContent {
 
 export type RejectionContent = Pick<RejectionRecord, 'code' | 'field' | 'surface' | 'library' | 'libraryVersion'>;
 
-/** Shared by all subscribers of its environment. */
 export interface LiveEntry {
   readonly environmentId: string;
   /** Kind of topic, partition and offset: its id. */
@@ -39,7 +37,6 @@ export interface LiveEntry {
   readonly offset: number;
   readonly receivedAt: number;
   readonly traceId: string;
-  /** Estimated memory. */
   readonly bytes: number;
   readonly rejection: RejectionContent | null;
   outcome: Outcome;
@@ -51,7 +48,6 @@ export interface LiveEntry {
   readonly marks: number[];
 }
 
-/** Objects, strings and list elements of an entry. */
 const ENTRY_BYTES = 1_024;
 const BYTES_PER_CHARACTER = 2;
 

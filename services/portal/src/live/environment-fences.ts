@@ -3,11 +3,9 @@ import type { FenceSet } from '@playline/erasure';
 /** The fences of erased people of one environment, refreshed until closed. */
 export type OpenFences = (environmentId: string) => FenceSet & { close(): Promise<void> };
 
-/** Fences of the environments with subscribers. */
 export interface EnvironmentFences {
   enter(environmentId: string): void;
   leave(environmentId: string): Promise<void>;
-  /** Undefined without subscribers. */
   of(environmentId: string): FenceSet | undefined;
   /** Environments whose erased people are unknown. While there are any, the log is not read. */
   unknown(): string[];

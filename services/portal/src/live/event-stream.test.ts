@@ -64,7 +64,6 @@ describe('the format of live events', () => {
   });
 });
 
-/** A stream whose reader can be paused. */
 function openReader(highWaterMark: number) {
   const chunks: string[] = [];
   let take: (() => void) | null = null;

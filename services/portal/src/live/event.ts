@@ -7,10 +7,8 @@ import type { Subscriber } from './subscriber.ts';
 export type LiveEvent =
   | ({ readonly kind: 'message' } & ShownHead & Partial<ShownMessage>)
   | ({ readonly kind: 'rejection' } & ShownHead & NonNullable<LiveEntry['rejection']>)
-  /** Of an entry that was shown; `fenced` removes its content. */
   | { readonly kind: 'outcome'; readonly position: string; readonly outcome: Outcome; readonly reason: string }
   | ({ readonly kind: 'status' } & LiveStatus)
-  /** The last event. */
   | { readonly kind: 'end'; readonly reason: EndReason };
 
 export type EndReason = 'not allowed any more' | 'permission unknown' | 'closed';
@@ -28,7 +26,6 @@ export interface LiveStatus {
   readonly lost: number;
   /** Share of the log that was read; below 1 it was a sample. */
   readonly share: number;
-  /** Why nothing is shown; '' otherwise. */
   readonly trouble: string;
 }
 
@@ -73,7 +70,6 @@ const toMask = (id: string) => (maskId(id) === `${id}…` ? '…' : maskId(id));
 export const EVENT_STREAM_TYPE = 'text/event-stream; charset=utf-8';
 /** Below the minute after which proxies close an idle connection. */
 const HEARTBEAT_MS = 15_000;
-/** A line that begins with a colon is a comment. */
 const HEARTBEAT = ': still here\n\n';
 
 /** One line of JSON, which escapes line breaks, so that no text of a client can begin an event. */
@@ -117,7 +113,6 @@ export async function sendEvents(
   }
 }
 
-/** Resolves when the stream accepts more or has ended. */
 function drained(stream: Writable): Promise<void> {
   return new Promise((resolve) => {
     const names = ['drain', 'finish', 'close', 'error'];

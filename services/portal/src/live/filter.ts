@@ -3,7 +3,6 @@ import { MESSAGE_TYPES, SURFACES } from '@playline/contracts';
 import { PublicError } from '@playline/errors';
 import { type LiveEntry, OUTCOMES } from './entry.ts';
 
-/** '' matches everything. */
 export interface LiveFilter {
   readonly type: string;
   /** Part of an event's name, in any case. */
@@ -13,14 +12,12 @@ export interface LiveFilter {
   /** Identity keys joined by dots: messages that name any of them. */
   readonly who: string;
   readonly surface: string;
-  /** `yes` or `no` */
   readonly test: string;
   readonly outcome: string;
 }
 
 export const NO_FILTER: LiveFilter = { type: '', name: '', id: '', who: '', surface: '', test: '', outcome: '' };
 
-/** The values of each part that is not free text. */
 export const FILTER_CHOICES = {
   type: MESSAGE_TYPES,
   surface: SURFACES,

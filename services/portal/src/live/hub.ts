@@ -14,10 +14,8 @@ import { type HubSubscriber, openSubscriber, type Slot, type Subscriber } from '
 import { openWatch, type Watch } from './watch.ts';
 
 export interface Subscription {
-  /** Compared as a whole. */
   readonly environmentId: string;
   readonly filter: LiveFilter;
-  /** Whether the subscriber sees no raw ids. */
   readonly masks: boolean;
   /** Called twice a second. Anything but true, a fault and a timeout end the subscription. */
   isStillAllowed(): boolean | Promise<boolean>;
@@ -27,9 +25,7 @@ export interface LiveHub {
   /** The caller closes the subscriber. @throws PublicError TOO_MANY_REQUESTS_ERROR beyond `subscribersMax` */
   subscribe(subscription: Subscription): Subscriber;
   readonly subscribers: number;
-  /** Buffered entries and their estimated memory. */
   readonly held: { readonly entries: number; readonly bytes: number };
-  /** Ends every subscription. */
   close(): Promise<void>;
 }
 
@@ -40,7 +36,6 @@ export interface LiveParts {
   /** Consumer group of the event writer: what it has committed is stored. */
   readonly writerGroup: string;
   readonly openFences: OpenFences;
-  /** Called once for each outage. */
   readonly onFault: (fault: unknown) => void;
   readonly limits?: LiveLimits;
 }
@@ -186,7 +181,6 @@ function createSlots() {
   };
 }
 
-/** Subscribers by environment. */
 function createSubscribers() {
   const byEnvironment = new Map<string, Set<HubSubscriber>>();
   let count = 0;
@@ -199,7 +193,6 @@ function createSubscribers() {
       byEnvironment.set(subscriber.environmentId, own.add(subscriber));
       count++;
     },
-    /** False when the subscriber was removed before. */
     remove(subscriber: HubSubscriber): boolean {
       const own = byEnvironment.get(subscriber.environmentId);
       if (own?.delete(subscriber) !== true) return false;

@@ -13,11 +13,9 @@ export * from './hub.ts';
 export type { Subscriber } from './subscriber.ts';
 
 interface LiveSources {
-  /** Closed with the hub. */
   readonly log: LogReader;
   readonly schemaOf: SchemaSource;
   readonly topicPrefix: string;
-  /** Consumer group of the event writer. */
   readonly writerGroup: string;
   /** Reads every second who is erased in environments with subscribers. */
   readonly query: QueryRows;
@@ -56,7 +54,6 @@ export function openLive({ log, query, topicPrefix, logger, ...rest }: LiveSourc
 const PAGE_ROWS = 10_000;
 /** A fence becomes readable after the time that it bears, so the last minute is read again. */
 const REREAD_MS = 60_000;
-/** The only part of these fences. */
 const READ_WHOLE = 'read whole';
 
 /** Reads all fences of an environment first, and whenever the reader knows none, else those written since. */

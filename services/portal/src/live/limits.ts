@@ -11,7 +11,6 @@ export interface LiveLimits {
   /** Some seconds at the highest rate, as long as a message takes to be stored. */
   readonly bufferEntriesMax: number;
   readonly bufferBytesMax: number;
-  /** Characters of properties and of traits of one message. */
   readonly textCharactersMax: number;
   /** Of one subscriber; one that does not read loses the oldest. */
   readonly queueEventsMax: number;

@@ -11,7 +11,6 @@ import { SETTLED_OFFSET, type StreamRecord } from '@playline/stream';
 import { type LiveEntry, toMessageEntry, toPosition, toRejectionEntry } from './entry.ts';
 import type { LiveLimits } from './limits.ts';
 
-/** Topics with their prefix. */
 export interface LiveTopics {
   readonly messages: string;
   readonly rejections: string;

@@ -16,9 +16,7 @@ export interface Subscriber {
 /** The hub's side of a subscriber. */
 export interface HubSubscriber extends Subscriber {
   readonly environmentId: string;
-  /** A new entry of the environment. */
   offer(entry: LiveEntry): void;
-  /** An offered entry that has changed. */
   changed(entry: LiveEntry): void;
   /** Drops queued entries, because it is unknown whether they may be shown. */
   dropQueued(): void;
@@ -27,9 +25,7 @@ export interface HubSubscriber extends Subscriber {
   end(reason: EndReason): void;
 }
 
-/** The element of `marks` that belongs to a subscriber. */
 export interface Slot {
-  /** Reused once it is free. */
   readonly index: number;
   /** Unique, so that marks of the slot's former subscribers do not count. */
   readonly generation: number;
@@ -164,7 +160,6 @@ class QueuedSubscriber implements HubSubscriber {
     }
   }
 
-  /** Undefined while there is no event. */
   #nextEvent(): LiveEvent | null | undefined {
     if (this.#isClosed || this.#isEndSent) return null;
     if (this.#end !== null) {

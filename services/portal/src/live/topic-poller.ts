@@ -8,9 +8,7 @@ interface TopicPollerParts {
 }
 
 interface Polled {
-  /** In the order of their times. */
   readonly records: readonly StreamRecord[];
-  /** Number of records that were not read. */
   readonly skipped: number;
 }
 
@@ -21,7 +19,6 @@ export interface TopicPoller {
   poll(topics: readonly string[]): Promise<Polled>;
 }
 
-/** Unread records of one partition. */
 interface Waiting {
   readonly topic: string;
   readonly partition: number;

@@ -11,11 +11,9 @@ import { createTopicPoller, type TopicPoller } from './topic-poller.ts';
 export interface Watch {
   /** Reports the state now; it is also reported every `statusMs`. */
   report(): void;
-  /** Sends no further requests to the brokers. */
   close(): Promise<void>;
 }
 
-/** Counts begin with the watch. */
 export interface WatchState extends Pick<LiveStatus, 'isWatching' | 'trouble'> {
   readonly read: number;
   readonly skipped: number;
@@ -25,7 +23,6 @@ export interface WatchParts {
   readonly log: Pick<LogReader, 'bounds' | 'read' | 'committed'>;
   readonly topics: LiveTopics;
   readonly writerGroup: string;
-  /** Until then nothing is read. */
   readonly areFencesLoaded: () => boolean;
   readonly limits: LiveLimits;
   readonly buffer: LiveBuffer;
@@ -41,7 +38,6 @@ export interface WatchParts {
 
 const LOG_UNREADABLE = 'The log cannot be read. This view resumes automatically; messages in between may be missing.';
 
-/** Begins at the end of the log. */
 export function openWatch(parts: WatchParts): Watch {
   return new LogWatch(parts);
 }

@@ -18,7 +18,6 @@ const SLOW = 'SELECT count() FROM numbers(90000000) WHERE sleep(0.5) = 0';
 let portal: TestPortal | undefined;
 afterEach(() => portal?.close());
 
-/** A portal whose queries take long. */
 async function openSlow(deadlineMs: number) {
   const mark = randomUUID();
   const faults: unknown[] = [];

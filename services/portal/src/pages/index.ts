@@ -31,7 +31,6 @@ export interface PagesParts extends PortalParts {
   readonly sessions: Sessions;
   readonly oneTime: OneTimeTexts;
   readonly signIn: SignIn;
-  /** Null without a configured provider. */
   readonly openId: OpenIdSignIn | null;
   readonly passwords: Passwords;
   readonly writeAudit: WriteAudit;

@@ -1,19 +1,17 @@
 import { compareUuids, type QueryOptions, type QueryRows } from '@playline/stores';
 import { type ActivityPosition, type SearchPage, searchBackwards, US_OF_MS } from './activity-search.ts';
 import type { Span } from './messages.ts';
-import { number, orNull, queryView, readPages, SEARCH_MAX_MS, text } from './query-view.ts';
+import { number, orNull, queryView, type Row, readPages, SEARCH_MAX_MS, text } from './query-view.ts';
 
 export type { ActivityPosition } from './activity-search.ts';
 
 export interface ContractName {
   readonly chain: string;
-  /** In any case. */
   readonly contractAddress: string;
 }
 
 /** An empty filter matches everything. The span is of when activities were indexed, as in the chain API. */
 export interface ActivitySearch extends Span {
-  /** Epoch milliseconds. */
   readonly nowMs: number;
   /** Only activities of these contracts are found. */
   readonly contracts: readonly ContractName[];
@@ -25,7 +23,6 @@ export interface ActivitySearch extends Span {
   readonly activitiesMax?: number;
 }
 
-/** A token, or an amount of one. */
 export interface ActivityAsset {
   readonly contractAddress: string;
   /** '' when the contract has only one token. */
@@ -37,7 +34,6 @@ export interface ActivityAsset {
 export interface ActivityPayment {
   /** '' for the coin of the chain. */
   readonly contractAddress: string;
-  /** Symbol of the coin of the chain. */
   readonly symbol: string;
   /** Decimal digits of the smallest unit, fees included. */
   readonly amount: string;
@@ -58,17 +54,19 @@ export interface ActivityLine extends ActivityPosition, ContractName {
 
 export type ActivityPage = SearchPage<ActivityLine>;
 
+const TOKEN_COLUMNS = {
+  chain: text('chain'),
+  contractAddress: text('contract_address'),
+  name: text("ifNull(name, '')"),
+  symbol: text("ifNull(symbol, '')"),
+  decimals: orNull(number('decimals')),
+};
 /** A contract that is a fungible token. Its makers choose name and symbol; '' and null when unknown. */
-export interface TokenLine extends ContractName {
-  readonly name: string;
-  readonly symbol: string;
-  readonly decimals: number | null;
-}
+export type TokenLine = Row<typeof TOKEN_COLUMNS>;
 
 const DAY_MS = 86_400_000;
 /** A month fills a page for most contracts. A token is searched in all of the time: the filter over token ids is cheap. */
 const FIRST_SPAN_US = { any: 31 * DAY_MS * US_OF_MS, ofToken: Number.POSITIVE_INFINITY } as const;
-/** The view returns at most one more. */
 const ACTIVITIES_MAX = 1_000;
 /** Each contract costs at least a granule of every part, and the view limits the rows that a query may read. */
 const CONTRACTS_PER_QUERY = 32;
@@ -122,7 +120,6 @@ export async function searchActivities(
   );
 }
 
-/** Names as the views expect them. */
 const toNames = (contracts: readonly ContractName[]) =>
   contracts.map(({ chain, contractAddress }) => `${chain} ${contractAddress.toLowerCase()}`);
 
@@ -220,7 +217,6 @@ export function readManyActivities(
   );
 }
 
-/** The contracts that are fungible tokens. */
 export async function readTokens(
   query: QueryRows,
   contracts: readonly ContractName[],
@@ -230,13 +226,7 @@ export async function readTokens(
   const viewQuery = {
     view: 'portal_tokens',
     args: { contracts: toNames(contracts) },
-    columns: {
-      chain: text('chain'),
-      contractAddress: text('contract_address'),
-      name: text("ifNull(name, '')"),
-      symbol: text("ifNull(symbol, '')"),
-      decimals: orNull(number('decimals')),
-    },
+    columns: TOKEN_COLUMNS,
     rowsMax: contracts.length,
   };
   return queryView<TokenLine>(query, viewQuery, options);

@@ -44,7 +44,6 @@ const createSource = (rows: readonly ActivityPosition[], bound: number): Activit
   refusalsBeforeFindStart: 1,
 });
 
-/** Reads page after page to the end. */
 async function readAll(source: ActivitySource<ActivityPosition>, over: { max?: number; timeMaxMs?: number } = {}) {
   const pages: (readonly ActivityPosition[])[] = [];
   for (let from: ActivityPosition | null = FROM; from !== null; ) {
@@ -57,7 +56,7 @@ async function readAll(source: ActivitySource<ActivityPosition>, over: { max?: n
 }
 
 describe('searchBackwards', () => {
-  it('the search returns each row once, newest first, for any distribution of rows, read limit and answer of findStart', async () => {
+  it('searchBackwards returns each row once, newest first, for any distribution of rows, read limit and answer of findStart', async () => {
     const gap = fc.constantFrom(1, 1, 1, 2, 1_000, 1_000_000, 600_000_000, DAY_US, 400 * DAY_US);
     const small = fc.integer({ min: 1, max: 6 });
     // Microseconds before the end of the window; null when findStart is refused, undefined when its answer is right.
@@ -86,18 +85,18 @@ describe('searchBackwards', () => {
     await fc.assert(property, { numRuns: 200 });
   });
 
-  it('the search returns each row of one microsecond once, when one query may read them', async () => {
+  it('searchBackwards returns each row of one microsecond once, when one query may read them', async () => {
     const rows = Array.from({ length: 20 }, () => ({ updatedUs: NOW_US, id: randomUUID() })).toSorted(byNewest);
     const older = { updatedUs: NOW_US - 1, id: randomUUID() };
     expect((await readAll(createSource([...rows, older], 20))).flat()).toEqual([...rows, older]);
   });
 
-  it('the search gets further with each page, even without any time', async () => {
+  it('searchBackwards gets further with each page, even without any time', async () => {
     const rows = [1, 2, 3, DAY_US, 900 * DAY_US].map((age) => ({ updatedUs: NOW_US - age, id: randomUUID() }));
     expect((await readAll(createSource(rows, 2), { timeMaxMs: 0 })).flat()).toEqual(rows);
   });
 
-  it('the search throws the refusal when a single microsecond exceeds the read limit', async () => {
+  it('searchBackwards throws the refusal when a single microsecond exceeds the read limit', async () => {
     const rows = Array.from({ length: 20 }, () => ({ updatedUs: NOW_US, id: randomUUID() }));
     await expect(readAll(createSource(rows, 19))).rejects.toThrow(PublicError);
   });
@@ -137,7 +136,7 @@ describe('searchBackwards', () => {
     expect([page.activities, page.next, windows]).toEqual([rows, null, [FROM.updatedUs - 31 * DAY_US, 0]]);
   });
 
-  it('the search ends within thirty queries when windows over thirty years are refused regardless of their rows', async () => {
+  it('searchBackwards ends within thirty queries when windows over thirty years are refused regardless of their rows', async () => {
     const rows = [1, 400 * DAY_US].map((age) => ({ updatedUs: NOW_US - age, id: randomUUID() }));
     let windows = 0;
     const read: ReadActivityWindow<ActivityPosition> = async (window) => {
@@ -156,7 +155,7 @@ describe('searchBackwards', () => {
     expect([page.activities.length, calls.windows <= 20]).toEqual([100, true]);
   });
 
-  it('the search throws any fault that is not a refusal', async () => {
+  it('searchBackwards throws any fault that is not a refusal', async () => {
     const [fails, refused] = [() => Promise.reject(new Error('connection lost')), () => Promise.reject(refusal())];
     for (const source of [
       { read: fails, findStart: fails },

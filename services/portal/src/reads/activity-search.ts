@@ -3,16 +3,13 @@ import { exceedsReadLimits } from './query-view.ts';
 
 export const US_OF_MS = 1_000;
 
-/** Position of a version of an activity. */
 export interface ActivityPosition {
-  /** Epoch microseconds. */
   readonly updatedUs: number;
   readonly id: string;
 }
 
 export interface SearchPage<T> {
   readonly activities: readonly T[];
-  /** Null when there is nothing older. */
   readonly next: ActivityPosition | null;
   /** The search read no older version than this, in epoch milliseconds. */
   readonly searchedSinceMs: number;
@@ -48,9 +45,7 @@ export interface ActivitySource<T> {
 interface SearchBounds {
   /** Newest end of the search. Versions of this microsecond are included only before `id`. */
   readonly from: ActivityPosition;
-  /** Length of the first window in microseconds. */
   readonly firstSpanUs: number;
-  /** Rows of a page. */
   readonly max: number;
   readonly timeMaxMs: number;
 }

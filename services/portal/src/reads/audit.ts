@@ -1,6 +1,6 @@
 import { type QueryOptions, type QueryRows, quoteText } from '@playline/stores';
 import type { Span } from './messages.ts';
-import { millis, msOf, number, queryView, readPages, text, toPage } from './query-view.ts';
+import { millis, msOf, number, queryView, type Row, readPages, text, toPage } from './query-view.ts';
 
 export interface AuditSearch extends Span {
   /** '' for the instance. */
@@ -9,45 +9,32 @@ export interface AuditSearch extends Span {
   readonly entriesMax: number;
 }
 
-/** Position of an entry in a project's audit. Many entries may have the same time. */
-export interface AuditPosition {
-  readonly happenedMs: number;
-  readonly entryId: string;
-}
+const COLUMNS = {
+  happenedMs: millis('happened_at'),
+  environmentId: text('environment_id'),
+  kind: text('kind'),
+  object: text('object'),
+  revision: number('revision'),
+  action: text('action'),
+  actor: text('actor'),
+  requestId: text('request_id'),
+  address: text('address'),
+  detail: text('detail'),
+  entryId: text('entry_id'),
+};
 
 /** `detail` is JSON text; `address` is '' after 90 days. */
-export interface AuditLine extends AuditPosition {
-  readonly environmentId: string;
-  readonly kind: string;
-  readonly object: string;
-  readonly revision: number;
-  readonly action: string;
-  readonly actor: string;
-  readonly requestId: string;
-  readonly address: string;
-  readonly detail: string;
-}
+export type AuditLine = Row<typeof COLUMNS>;
+/** Position of an entry in a project's audit. Many entries may have the same time. */
+export type AuditPosition = Pick<AuditLine, 'happenedMs' | 'entryId'>;
 
-/** Newest first. */
 export function readAudit(query: QueryRows, search: AuditSearch, options?: QueryOptions): Promise<AuditLine[]> {
   const { projectId, sinceMs, before, entriesMax } = search;
   const untilMs = before === undefined ? search.untilMs : Math.min(search.untilMs, before.happenedMs + 1);
   const viewQuery = {
     view: 'portal_audit',
     args: { project: projectId, since: sinceMs, until: untilMs, actor: '', action: '' },
-    columns: {
-      happenedMs: millis('happened_at'),
-      environmentId: text('environment_id'),
-      kind: text('kind'),
-      object: text('object'),
-      revision: number('revision'),
-      action: text('action'),
-      actor: text('actor'),
-      requestId: text('request_id'),
-      address: text('address'),
-      detail: text('detail'),
-      entryId: text('entry_id'),
-    },
+    columns: COLUMNS,
     tail: `${before === undefined ? '' : toCondition(before)} ORDER BY happened_at DESC, entry_id DESC`,
     rowsMax: entriesMax,
   };
@@ -57,10 +44,8 @@ export function readAudit(query: QueryRows, search: AuditSearch, options?: Query
 const toCondition = ({ happenedMs, entryId }: AuditPosition) =>
   `WHERE (${msOf('happened_at')}, entry_id) < (${Math.trunc(happenedMs)}, ${quoteText(entryId)})`;
 
-/** A few hundred kilobytes. */
 const ENTRIES_PER_QUERY = 2_000;
 
-/** All entries of a search, newest first, one page at a time. */
 export function readAllAudit(
   audit: (search: AuditSearch) => Promise<readonly AuditLine[]>,
   search: Omit<AuditSearch, 'entriesMax' | 'before'>,

@@ -1,24 +1,6 @@
 import { type ErasureState, stateOf } from '@playline/erasure';
 import type { QueryOptions, QueryRows } from '@playline/stores';
-import { millis, millisOrNull, msOf, number, orNull, queryView, text } from './query-view.ts';
-
-/** An erasure and its progress; times in epoch milliseconds, null until then. */
-export interface ErasureLine {
-  readonly erasureId: string;
-  readonly requestedMs: number;
-  readonly cutoffMs: number;
-  readonly traceId: string;
-  readonly state: ErasureState;
-  /** Identities of the person; null without a receipt. */
-  readonly identities: number | null;
-  /** Rows deleted in all stores, 0 for an identity that was never seen; null without a receipt. */
-  readonly deleted: number | null;
-  readonly fencedMs: number | null;
-  readonly visiblyErasedMs: number | null;
-  readonly physicallyErasedMs: number | null;
-  readonly logExpiresMs: number | null;
-  readonly logExpiredMs: number | null;
-}
+import { millis, millisOrNull, msOf, number, orNull, queryView, type Row, text } from './query-view.ts';
 
 const REQUEST_COLUMNS = {
   erasureId: text('toString(erasure_id)'),
@@ -26,9 +8,9 @@ const REQUEST_COLUMNS = {
   cutoffMs: millis('cutoff_at'),
   traceId: text('trace_id'),
 };
-
 const RECEIPT_COLUMNS = {
   identities: number('identities'),
+  // Rows in all stores, 0 for an identity that was never seen.
   deleted: number('deleted'),
   fencedMs: millisOrNull('fenced_at'),
   visiblyErasedMs: millisOrNull('visibly_erased_at'),
@@ -36,15 +18,16 @@ const RECEIPT_COLUMNS = {
   logExpiresMs: millisOrNull('log_expires_at'),
   logExpiredMs: millisOrNull('log_expired_at'),
 };
+type ReceiptLine = Row<typeof RECEIPT_COLUMNS>;
+type Nullable<T> = { readonly [K in keyof T]: T[K] | null };
 
-const NO_RECEIPT = {
-  identities: null,
-  deleted: null,
-  fencedMs: null,
-  visiblyErasedMs: null,
-  physicallyErasedMs: null,
-  logExpiresMs: null,
-  logExpiredMs: null,
+/** An erasure and its progress; times in epoch milliseconds, null until then and without a receipt. */
+export interface ErasureLine extends Row<typeof REQUEST_COLUMNS>, Nullable<ReceiptLine> {
+  readonly state: ErasureState;
+}
+
+const NO_RECEIPT = Object.fromEntries(Object.keys(RECEIPT_COLUMNS).map((name) => [name, null])) as {
+  readonly [K in keyof ReceiptLine]: null;
 };
 
 /** Newest first, at most 500. */
@@ -71,13 +54,13 @@ export async function readErasures(
   });
 }
 
-/** Erasures of an environment that have no receipt yet. */
-export interface OpenErasures {
-  readonly environmentId: string;
-  readonly count: number;
-  readonly oldestMs: number;
-  readonly oldestId: string;
-}
+const OPEN_COLUMNS = {
+  environmentId: text('environment_id'),
+  count: number('open_erasures'),
+  oldestMs: millis('oldest_at'),
+  oldestId: text('toString(oldest_id)'),
+};
+export type OpenErasures = Row<typeof OPEN_COLUMNS>;
 
 /** Environments that have open erasures, the oldest erasure first. */
 export async function readOpenErasures(
@@ -91,12 +74,7 @@ export async function readOpenErasures(
     {
       view: 'portal_open_erasures',
       args: { environments: environmentIds },
-      columns: {
-        environmentId: text('environment_id'),
-        count: number('open_erasures'),
-        oldestMs: millis('oldest_at'),
-        oldestId: text('toString(oldest_id)'),
-      },
+      columns: OPEN_COLUMNS,
       tail: 'WHERE open_erasures > 0 ORDER BY oldest_at, environment_id',
       rowsMax: 20_000,
     },

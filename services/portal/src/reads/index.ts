@@ -1,4 +1,3 @@
-/** What pages read from ClickHouse. */
 import type { QueryOptions, QueryRows } from '@playline/stores';
 import { readTokens, searchActivities } from './activities.ts';
 import { readAudit } from './audit.ts';

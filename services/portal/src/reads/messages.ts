@@ -1,5 +1,5 @@
 import { type QueryOptions, type QueryRows, quoteText } from '@playline/stores';
-import { type IdAccess, idFor, millis, queryView, readPages, SEARCH_MAX_MS, text } from './query-view.ts';
+import { type IdAccess, idFor, millis, queryView, type Row, readPages, SEARCH_MAX_MS, text } from './query-view.ts';
 
 /** Epoch milliseconds, without the end. */
 export interface Span {
@@ -14,7 +14,6 @@ export interface MessageSearch extends Span {
   readonly type?: string;
   readonly name?: string;
   readonly surface?: string;
-  /** Only test traffic, or none. */
   readonly test?: boolean;
   /** Identity keys: messages that name one of these in any field. */
   readonly identityIds?: readonly string[];
@@ -22,50 +21,6 @@ export interface MessageSearch extends Span {
   /** 1 to 2,000; 100 when absent. */
   readonly messagesMax?: number;
 }
-
-/** Position of a message in an environment. */
-export interface MessagePosition {
-  readonly happenedMs: number;
-  readonly messageId: string;
-}
-
-/** A message without its long fields; times in epoch milliseconds. */
-export interface MessageLine extends MessagePosition {
-  readonly receivedMs: number;
-  readonly type: string;
-  readonly name: string;
-  readonly surface: string;
-  readonly library: string;
-  readonly libraryVersion: string;
-  readonly isTest: boolean;
-  readonly consentLevel: string;
-  readonly anonymousId: string;
-  readonly userId: string;
-  readonly identityType: string;
-  /** Keyed hash of the owner: 32 hexadecimal digits, zeros without one. */
-  readonly identityId: string;
-  readonly traceId: string;
-}
-
-export interface MessagePage {
-  /** Newest first; of copies of a message the one received first. */
-  readonly messages: readonly MessageLine[];
-  /** Null when the span has no more. */
-  readonly next: MessagePosition | null;
-  /** The search read nothing older than this. */
-  readonly searchedSinceMs: number;
-}
-
-const MINUTE_MS = 60_000;
-const DAY_MS = 86_400_000;
-/**
- * How far back each step of a search reaches. ClickHouse reads whole days of an environment, so only the first step,
- * for people who follow what arrives, is below a day.
- */
-const STEPS_MS = [10 * MINUTE_MS, DAY_MS, 7 * DAY_MS, 31 * DAY_MS, 92 * DAY_MS, 366 * DAY_MS];
-const MESSAGES_MAX = 2_000;
-/** A message rarely has more than one copy, and copies are adjacent: twice the page holds enough rows. */
-const COPIES_FACTOR = 2;
 
 const COLUMNS = {
   messageId: text('toString(message_id)'),
@@ -81,9 +36,33 @@ const COLUMNS = {
   anonymousId: text('anonymous_id'),
   userId: text('user_id'),
   identityType: text('identity_type'),
+  // Keyed hash of the owner: 32 hexadecimal digits, zeros without one.
   identityId: text('identity_id'),
   traceId: text('trace_id'),
 };
+
+/** A message without its long fields; times in epoch milliseconds. */
+export type MessageLine = Row<typeof COLUMNS>;
+export type MessagePosition = Pick<MessageLine, 'happenedMs' | 'messageId'>;
+
+export interface MessagePage {
+  /** Newest first; of copies of a message the one received first. */
+  readonly messages: readonly MessageLine[];
+  readonly next: MessagePosition | null;
+  /** The search read nothing older than this. */
+  readonly searchedSinceMs: number;
+}
+
+const MINUTE_MS = 60_000;
+const DAY_MS = 86_400_000;
+/**
+ * How far back each step of a search reaches. ClickHouse reads whole days of an environment, so only the first step,
+ * for people who follow what arrives, is below a day.
+ */
+const STEPS_MS = [10 * MINUTE_MS, DAY_MS, 7 * DAY_MS, 31 * DAY_MS, 92 * DAY_MS, 366 * DAY_MS];
+const MESSAGES_MAX = 2_000;
+/** A message rarely has more than one copy, and copies are adjacent: twice the page holds enough rows. */
+const COPIES_FACTOR = 2;
 
 const maskLine = (line: MessageLine, idAccess: IdAccess): MessageLine => ({
   ...line,
@@ -103,7 +82,6 @@ function foldCopies(lines: readonly MessageLine[]): MessageLine[] {
 }
 
 interface Window extends Span {
-  /** '' when the window excludes its end. */
   readonly before: string;
   readonly rowsMax: number;
 }

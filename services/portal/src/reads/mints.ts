@@ -1,6 +1,17 @@
 import type { MintStatus } from '@playline/contracts';
 import { type QueryOptions, type QueryRows, quoteText } from '@playline/stores';
-import { millis, millisOrNull, msOf, number, orNull, queryView, readPages, text, toPage } from './query-view.ts';
+import {
+  millis,
+  millisOrNull,
+  msOf,
+  number,
+  orNull,
+  queryView,
+  type Row,
+  readPages,
+  text,
+  toPage,
+} from './query-view.ts';
 
 export interface MintSearch {
   readonly environmentId: string;
@@ -13,58 +24,39 @@ export interface MintSearch {
   readonly mintsMax?: number;
 }
 
-/** Position of a mint in an environment. One reference id may occur in several collections. */
-export interface MintPosition {
-  readonly requestedMs: number;
-  readonly referenceId: string;
-  readonly chain: string;
-  readonly contractAddress: string;
-}
+const MINT_COLUMNS = {
+  chain: text('chain'),
+  contractAddress: text('contract_address'),
+  referenceId: text('reference_id'),
+  requestedMs: millis('requested_at'),
+  changedMs: millis('changed_at'),
+  signerAddress: text('signer_address'),
+  ownerAddress: text('owner_address'),
+  // Null until the contract has chosen one.
+  tokenId: orNull(text('token_id')),
+  amount: orNull(text('amount')),
+  status: text('status'),
+  stage: text('stage'),
+  reason: orNull(text('reason')),
+  error: orNull(text('error')),
+  transactionHash: orNull(text('transaction')),
+  traceId: text('trace_id'),
+};
 
 /** The current state of a requested asset; times in epoch milliseconds. */
-export interface MintLine extends MintPosition {
-  readonly changedMs: number;
-  readonly signerAddress: string;
-  readonly ownerAddress: string;
-  /** Null until the contract has chosen one. */
-  readonly tokenId: string | null;
-  readonly amount: string | null;
-  readonly status: string;
-  readonly stage: string;
-  /** Why it waits. */
-  readonly reason: string | null;
-  /** Why it failed. */
-  readonly error: string | null;
-  readonly transactionHash: string | null;
-  readonly traceId: string;
-}
+export type MintLine = Row<typeof MINT_COLUMNS>;
+/** Position of a mint in an environment. One reference id may occur in several collections. */
+export type MintPosition = Pick<MintLine, 'requestedMs' | 'referenceId' | 'chain' | 'contractAddress'>;
 
 export const MINTS_SHOWN_MAX = 200;
 
-/** Newest first. */
 export function readMints(query: QueryRows, search: MintSearch, options?: QueryOptions): Promise<MintLine[]> {
   const { environmentId, sinceMs, status, before, mintsMax = MINTS_SHOWN_MAX } = search;
   const order = 'ORDER BY requested_at DESC, reference_id DESC, chain DESC, contract_address DESC';
   const viewQuery = {
     view: 'portal_mints',
     args: { environment: environmentId, since: sinceMs, status },
-    columns: {
-      chain: text('chain'),
-      contractAddress: text('contract_address'),
-      referenceId: text('reference_id'),
-      requestedMs: millis('requested_at'),
-      changedMs: millis('changed_at'),
-      signerAddress: text('signer_address'),
-      ownerAddress: text('owner_address'),
-      tokenId: orNull(text('token_id')),
-      amount: orNull(text('amount')),
-      status: text('status'),
-      stage: text('stage'),
-      reason: orNull(text('reason')),
-      error: orNull(text('error')),
-      transactionHash: orNull(text('transaction')),
-      traceId: text('trace_id'),
-    },
+    columns: MINT_COLUMNS,
     tail: `${before === undefined ? '' : toCondition(before)} ${order}`,
     rowsMax: mintsMax,
   };
@@ -91,18 +83,20 @@ export function readManyMints(
   );
 }
 
+const SIGNER_COLUMNS = {
+  chain: text('chain'),
+  contractAddress: text('contract_address'),
+  signerAddress: text('signer_address'),
+  // When a mint was last ready or done, which requires the role; null for never.
+  heldMs: millisOrNull('held_at'),
+  // Assets that wait, since when, and the reason of the last one.
+  waiting: number('waiting'),
+  waitsMs: millis('waits_at'),
+  why: text('why'),
+};
+
 /** What mints show about an address: whether it can mint with a collection. */
-export interface MintSigner {
-  readonly chain: string;
-  readonly contractAddress: string;
-  readonly signerAddress: string;
-  /** When a mint was last ready or done, which requires the role; null for never. */
-  readonly heldMs: number | null;
-  /** Assets that wait, since when, and the reason of the last one. */
-  readonly waiting: number;
-  readonly waitsMs: number;
-  readonly why: string;
-}
+export type MintSigner = Row<typeof SIGNER_COLUMNS>;
 
 /** Every collection and signer with a mint request since `sinceMs`. */
 export function readMintSigners(
@@ -113,15 +107,7 @@ export function readMintSigners(
   const viewQuery = {
     view: 'portal_mint_signers',
     args: { environment: environmentId, since: sinceMs },
-    columns: {
-      chain: text('chain'),
-      contractAddress: text('contract_address'),
-      signerAddress: text('signer_address'),
-      heldMs: millisOrNull('held_at'),
-      waiting: number('waiting'),
-      waitsMs: millis('waits_at'),
-      why: text('why'),
-    },
+    columns: SIGNER_COLUMNS,
     tail: 'ORDER BY chain, contract_address, held_at DESC, signer_address',
     rowsMax: 5_000,
   };

@@ -1,5 +1,5 @@
 import type { QueryOptions, QueryRows } from '@playline/stores';
-import { type IdAccess, idFor, millis, number, queryView, text } from './query-view.ts';
+import { type IdAccess, idFor, millis, number, queryView, type Row, text } from './query-view.ts';
 
 export interface IdentitySearch {
   readonly environmentId: string;
@@ -7,25 +7,33 @@ export interface IdentitySearch {
   readonly identityIds: readonly string[];
 }
 
-export interface ConsentChange {
-  readonly identityId: string;
-  readonly status: string;
-  readonly source: string;
-  readonly receivedMs: number;
-  readonly traceId: string;
-}
+const CONSENT_COLUMNS = {
+  identityId: text('identity_id'),
+  status: text('status'),
+  source: text('source'),
+  receivedMs: millis('received_at'),
+  traceId: text('trace_id'),
+};
+export type ConsentChange = Row<typeof CONSENT_COLUMNS>;
 
-/** A decision about a link or an unlink. */
-export interface LinkDecision {
-  readonly receivedMs: number;
-  readonly link: string;
-  readonly a: { readonly identityId: string; readonly kind: string };
-  readonly b: { readonly identityId: string; readonly kind: string };
-  readonly outcome: string;
-  readonly reason: string;
-  readonly movedCount: number;
-  readonly messageId: string;
-  readonly traceId: string;
+const LINK_COLUMNS = {
+  receivedMs: millis('received_at'),
+  link: text('link'),
+  outcome: text('outcome'),
+  reason: text('reason'),
+  movedCount: number('moved_count'),
+  messageId: text('toString(message_id)'),
+  traceId: text('trace_id'),
+};
+const LINKED_COLUMNS = { aId: text('a_id'), aKind: text('a_kind'), bId: text('b_id'), bKind: text('b_kind') };
+
+interface LinkedIdentity {
+  readonly identityId: string;
+  readonly kind: string;
+}
+export interface LinkDecision extends Row<typeof LINK_COLUMNS> {
+  readonly a: LinkedIdentity;
+  readonly b: LinkedIdentity;
 }
 
 const argsOf = ({ environmentId, identityIds }: IdentitySearch) => ({
@@ -33,18 +41,11 @@ const argsOf = ({ environmentId, identityIds }: IdentitySearch) => ({
   identities: identityIds,
 });
 
-/** Newest first. */
 export function readConsents(query: QueryRows, search: IdentitySearch, options?: QueryOptions) {
   const viewQuery = {
     view: 'portal_consents',
     args: argsOf(search),
-    columns: {
-      identityId: text('identity_id'),
-      status: text('status'),
-      source: text('source'),
-      receivedMs: millis('received_at'),
-      traceId: text('trace_id'),
-    },
+    columns: CONSENT_COLUMNS,
     tail: 'ORDER BY logged_at DESC, kafka_partition DESC, kafka_offset DESC',
     rowsMax: 200,
   };
@@ -62,19 +63,7 @@ export async function readLinks(
     {
       view: 'portal_links',
       args: argsOf(search),
-      columns: {
-        receivedMs: millis('received_at'),
-        link: text('link'),
-        aId: text('a_id'),
-        aKind: text('a_kind'),
-        bId: text('b_id'),
-        bKind: text('b_kind'),
-        outcome: text('outcome'),
-        reason: text('reason'),
-        movedCount: number('moved_count'),
-        messageId: text('toString(message_id)'),
-        traceId: text('trace_id'),
-      },
+      columns: { ...LINK_COLUMNS, ...LINKED_COLUMNS },
       tail: 'ORDER BY link_generation DESC, link_offset DESC, step DESC, link_partition DESC',
       rowsMax: 200,
     },

@@ -2,7 +2,6 @@
 import { PublicError } from '@playline/errors';
 import { ClickHouseFault, type QueryOptions, type QueryRows, quoteText } from '@playline/stores';
 
-/** An argument of a view: text, a whole number, or a list of texts. */
 export type Argument = string | number | readonly string[];
 type Arguments = Readonly<Record<string, Argument>>;
 
@@ -12,6 +11,8 @@ interface Column<T> {
   readonly read: (value: unknown) => T;
 }
 export type Columns<T> = { readonly [K in keyof T]: Column<T[K]> };
+/** The row that columns read. */
+export type Row<C> = { readonly [K in keyof C]: C[K] extends Column<infer T> ? T : never };
 
 export interface ViewQuery<T> {
   readonly view: string;
@@ -43,7 +44,6 @@ export const orNull = <T>({ sql, read }: Column<T>): Column<T | null> => ({
 const LIMIT_CODES: readonly string[] = ['158', '159', '160', '241', '307', '396'];
 /** The quota of the project is used up (users.xml). */
 const QUOTA_EXCEEDED = '201';
-/** The interval of that quota. */
 const QUOTA_S = 10;
 
 /**
@@ -101,15 +101,12 @@ export const exceedsReadLimits = (fault: unknown): boolean =>
 /** A search that has not filled its page after this time returns how far it got. */
 export const SEARCH_MAX_MS = 4_000;
 
-/** One page of a long result. */
 interface ResultPage<L, P> {
   readonly lines: readonly L[];
-  /** Where the next page begins; null when there is none. */
   readonly next: P | null;
 }
 
 interface PagesOptions<P> {
-  /** Read only what follows this position. */
   readonly after?: P | undefined;
   readonly linesMax: number;
   /** Lines of one query at most. The first query reads only `FIRST_LINES`. */

@@ -87,7 +87,13 @@ describe('the search of messages', () => {
     const found = async (over: Partial<MessageSearch>) =>
       (await reads.messages(search(environment, over))).messages.map(({ messageId }) => messageId);
     const identityId = Buffer.from(key).toString('hex');
-    for (const over of [{ type: 'track' }, { name: 'jump' }, { surface: 'web' }, { test: false }, { identityId }])
+    for (const over of [
+      { type: 'track' },
+      { name: 'jump' },
+      { surface: 'web' },
+      { test: false },
+      { identityIds: [identityId] },
+    ])
       expect([over, await found(over)]).toEqual([over, [one.message_id]]);
     expect(await found({ test: true })).toEqual([other.message_id]);
     expect(await found({ name: "jump' OR '1' = '1" })).toEqual([]);

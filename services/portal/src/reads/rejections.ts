@@ -1,40 +1,13 @@
 /** Rejections are a sample: under load the gateway leaves errors out. */
 import type { QueryOptions, QueryRows } from '@playline/stores';
 import type { Span } from './messages.ts';
-import { millis, number, queryView, text } from './query-view.ts';
+import { millis, number, queryView, type Row, text } from './query-view.ts';
 
 /** An empty filter matches everything. The span is of when the gateway received the request. */
 export interface RejectionSearch extends Span {
   readonly environmentId: string;
   readonly code?: string;
   readonly field?: string;
-}
-
-interface RejectedBy {
-  readonly code: string;
-  readonly field: string;
-  readonly surface: string;
-  readonly library: string;
-  readonly libraryVersion: string;
-}
-
-/** Errors of one kind by one client. */
-export interface RejectionCount extends RejectedBy {
-  readonly errors: number;
-  readonly lastMs: number;
-  readonly lastTraceId: string;
-}
-
-/** Errors of one code in one interval, which begins at `stepMs`. */
-export interface RejectionStep {
-  readonly stepMs: number;
-  readonly code: string;
-  readonly errors: number;
-}
-
-/** One error of one request. */
-export interface Rejection extends RejectedBy {
-  readonly receivedMs: number;
 }
 
 const REJECTED_BY = {
@@ -44,6 +17,25 @@ const REJECTED_BY = {
   library: text('library'),
   libraryVersion: text('library_version'),
 };
+const COUNT_COLUMNS = {
+  ...REJECTED_BY,
+  errors: number('errors'),
+  lastMs: millis('last_at'),
+  lastTraceId: text('last_trace_id'),
+};
+const STEP_COLUMNS = {
+  stepMs: number('1000 * toUnixTimestamp(step_at)'),
+  code: text('code'),
+  errors: number('errors'),
+};
+const TRACE_COLUMNS = { ...REJECTED_BY, receivedMs: millis('received_at') };
+
+/** Errors of one kind by one client. */
+export type RejectionCount = Row<typeof COUNT_COLUMNS>;
+/** Errors of one code in one interval, which begins at `stepMs`. */
+export type RejectionStep = Row<typeof STEP_COLUMNS>;
+/** One error of one request. */
+export type Rejection = Row<typeof TRACE_COLUMNS>;
 
 const argsOf = ({ environmentId, sinceMs, untilMs, code = '', field = '' }: RejectionSearch) => ({
   environment: environmentId,
@@ -58,12 +50,7 @@ export function countRejections(query: QueryRows, search: RejectionSearch, optio
   const viewQuery = {
     view: 'portal_rejections',
     args: argsOf(search),
-    columns: {
-      ...REJECTED_BY,
-      errors: number('errors'),
-      lastMs: millis('last_at'),
-      lastTraceId: text('last_trace_id'),
-    },
+    columns: COUNT_COLUMNS,
     tail: 'ORDER BY errors DESC, code, field, library, library_version, surface',
     rowsMax: 200,
   };
@@ -79,7 +66,7 @@ export function readRejectionSteps(
   const viewQuery = {
     view: 'portal_rejection_times',
     args: { ...argsOf(search), step: search.stepS },
-    columns: { stepMs: number('1000 * toUnixTimestamp(step_at)'), code: text('code'), errors: number('errors') },
+    columns: STEP_COLUMNS,
     tail: 'ORDER BY step_at, code',
     rowsMax: 10_000,
   };
@@ -95,7 +82,7 @@ export function readRejectionsOfTrace(
   const viewQuery = {
     view: 'portal_rejections_of_trace',
     args: { environment: environmentId, trace: traceId },
-    columns: { ...REJECTED_BY, receivedMs: millis('received_at') },
+    columns: TRACE_COLUMNS,
     tail: 'ORDER BY received_at, code, field',
     rowsMax: 500,
   };

@@ -29,7 +29,7 @@ import { freePorts } from '@playline/infra/ports';
 import { createIdentityKeyer } from '@playline/people';
 import { openMemoryPeople } from '@playline/people/memory';
 import { createLogger, createMetrics } from '@playline/runtime';
-import { expect } from 'vitest';
+import { afterAll, beforeAll, expect } from 'vitest';
 import { createPortalApp, type PortalAppParts } from '../app.ts';
 import { createPortalShares } from '../frame/shares.ts';
 import { type LiveHub, openLiveHub } from '../live/index.ts';
@@ -108,8 +108,7 @@ const SETTINGS: PortalSettings = {
 export async function openPortal(own: Partial<PortalAppParts> = {}): Promise<TestPortal> {
   const [port = 0] = await freePorts(1);
   const origin = new URL(`http://localhost:${port}`);
-  // Each portal registers its own metrics, even when it shares the other parts.
-  const parts: PortalAppParts = { ...createParts(origin), ...own, metrics: createMetrics('portal') };
+  const parts: PortalAppParts = { ...createParts(origin), ...own };
   const server = await openHttpServer({ app: createPortalApp(parts), host: '127.0.0.1', port });
   const addAccount: TestPortal['addAccount'] = async (rights) => {
     const account: Content<AccountRecord> = {
@@ -153,11 +152,23 @@ export async function openPortal(own: Partial<PortalAppParts> = {}): Promise<Tes
   };
 }
 
-function createParts(origin: URL): Omit<PortalAppParts, 'metrics'> {
+/** A portal for all tests of a file, open in its tests and hooks. */
+export function usePortal(own: Partial<PortalAppParts> = {}): TestPortal {
+  let portal: TestPortal | undefined;
+  beforeAll(async () => {
+    portal = await openPortal(own);
+  });
+  afterAll(() => portal?.close());
+  return new Proxy({} as TestPortal, { get: (_, name) => Reflect.get(portal!, name) });
+}
+
+function createParts(origin: URL): PortalAppParts {
   const { sessions, oneTimeTexts } = createMemorySessions();
   return {
     config: { PORTAL_SECRET: Buffer.alloc(32, 1), TRUSTED_PROXIES: 0 },
     logger: createLogger({ service: 'portal', level: 'silent' }),
+    // A new registry for each app, because tests open several apps over the same parts.
+    metrics: { histogram: (...args) => createMetrics('portal').histogram(...args) },
     origin,
     sessions,
     oneTime: oneTimeTexts,

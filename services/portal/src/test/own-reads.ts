@@ -9,7 +9,6 @@ export interface OwnReads {
   /** Sends one statement. @throws Error with the message of ClickHouse */
   send(sql: string): Promise<string>;
   insert(table: string, rows: readonly object[]): Promise<string>;
-  /** Drops the database. */
   close(): Promise<void>;
 }
 

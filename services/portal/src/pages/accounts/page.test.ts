@@ -1,13 +1,9 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { openPortal, type TestPortal } from '../../test/open-portal.ts';
+import { describe, expect, it } from 'vitest';
+import { openPortal, usePortal } from '../../test/open-portal.ts';
 import { addPerson } from '../../test/people.ts';
 
 const PATH = '/instance/accounts';
-let portal: TestPortal;
-beforeAll(async () => {
-  portal = await openPortal();
-});
-afterAll(() => portal.close());
+const portal = usePortal();
 
 const find = async (id: string) => (await portal.parts.accounts.all()).find((account) => account.id === id)!;
 
@@ -56,7 +52,7 @@ describe('the page of accounts', () => {
     await alone.close();
   });
 
-  it('the page shows no password hash', async () => {
+  it('the page of accounts shows no password hash', async () => {
     const ada = await addPerson(portal, 'hashed', {});
     expect((await (await portal.signIn()).get(PATH)).text).not.toContain(ada.passwordHash!.slice(-20));
   });

@@ -1,9 +1,9 @@
 import { linkCollection, type ProjectRecord, unlinkCollection } from '@playline/access-keys';
 import fc from 'fast-check';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import type { ActivityLine, TokenLine } from '../../reads/index.ts';
 import { createMemoryReads } from '../../test/memory-reads.ts';
-import { openPortal, type TestPortal } from '../../test/open-portal.ts';
+import { usePortal } from '../../test/open-portal.ts';
 import { toAmount } from './page.ts';
 
 const NOW_MS = Date.parse('2026-11-01T10:00:00Z');
@@ -11,13 +11,9 @@ const AUTHOR = { changedBy: 'a test', requestId: 'r' };
 const HASH = `0x${'dd'.repeat(32)}`;
 const [SELLER, BUYER] = [`0x${'ab'.repeat(20)}`, `0x${'cd'.repeat(20)}`];
 
-let portal: TestPortal;
 const activities: Record<string, ActivityLine[]> = {};
 const tokens: Record<string, TokenLine> = {};
-beforeAll(async () => {
-  portal = await openPortal({ reads: createMemoryReads({ activities, tokens }) });
-});
-afterAll(() => portal.close());
+const portal = usePortal({ reads: createMemoryReads({ activities, tokens }) });
 
 let addresses = 0;
 const createAddress = () => `0x${(++addresses).toString(16).padStart(40, '0')}`;
@@ -63,7 +59,7 @@ async function link(project: ProjectRecord, { name = 'Swords', environment = 'de
 const idsIn = (text: string) => [...text.matchAll(/<code>(0b1f7a52[\w-]+)<\/code>/g)].map(([, id]) => id);
 
 describe('the page of activities', () => {
-  it('the empty page names the next step: link a contract, wait, or change the filter', async () => {
+  it('the page without activities names the next step: link a contract, wait, or change the filter', async () => {
     const { browser, project, path } = await openProject();
     expect((await browser.get(path)).text).toContain(`href="${path.replace('activities', 'collections')}"`);
     const { contractAddress, put } = await link(project);
@@ -73,7 +69,7 @@ describe('the page of activities', () => {
     expect((await browser.get(`${path}?kind=sale`)).text).toContain('No matching activities');
   });
 
-  it('the list shows type, token, parties, price and transaction, with copy buttons', async () => {
+  it('the list of activities shows type, token, parties, price and transaction, with copy buttons', async () => {
     const { browser, project, path } = await openProject();
     const { contractAddress, put } = await link(project);
     const payment = { contractAddress: '', symbol: 'ETH', amount: '105' };
@@ -85,7 +81,7 @@ describe('the page of activities', () => {
     expect(text).toContain('<time datetime="2026-11-01T10:00:00.000Z">2026-11-01 10:00:00 UTC</time>');
   });
 
-  it('the list shows amounts in whole units of the token', async () => {
+  it('the list of activities shows amounts in whole units of the token', async () => {
     const { browser, project, path } = await openProject();
     const { contractAddress, put } = await link(project);
     tokens[`demo-chain ${contractAddress}`] = {
@@ -100,7 +96,7 @@ describe('the page of activities', () => {
     expect((await browser.get(path)).text).toContain('2.5 GLD (Gold)');
   });
 
-  it('the list filters by collection, kind, token and time, and ignores an unknown collection and kind', async () => {
+  it('the list of activities filters by collection, kind, token and time, and ignores an unknown collection and kind', async () => {
     const { browser, project, path } = await openProject();
     const [swords, shields] = [await link(project), await link(project, { name: 'Shields' })];
     const [sword, shield] = [
@@ -125,7 +121,7 @@ describe('the page of activities', () => {
       expect((await browser.get(`${path}?${wrong}`)).text).toContain('role="alert"');
   });
 
-  it('the list continues from a time without an id, at which a search ran out of time', async () => {
+  it('the list of activities continues from a time without an id, at which a search ran out of time', async () => {
     const { browser, project, path } = await openProject();
     const { contractAddress, put } = await link(project);
     put(...[0, 1, 2].map((at) => lineOf(contractAddress, { updatedUs: NOW_MS * 1000 - at })));
@@ -133,7 +129,7 @@ describe('the page of activities', () => {
     expect(idsIn((await browser.get(`${path}?after=${NOW_MS * 1000 - 1}.`)).text)).toEqual(all.slice(2));
   });
 
-  it('the pages show each activity once, even when many have the same time', async () => {
+  it('the pages of activities show each activity once, even when many have the same time', async () => {
     const { browser, project, path } = await openProject();
     const { contractAddress, put } = await link(project);
     const lines = Array.from({ length: 350 }, (_, at) =>
@@ -149,7 +145,7 @@ describe('the page of activities', () => {
     expect([seen.length, new Set(seen).size]).toEqual([350, 350]);
   });
 
-  it('the file has each activity of the filter once', async () => {
+  it('the file of activities has each activity of the filter once', async () => {
     const { browser, project, path } = await openProject();
     const { contractAddress, put } = await link(project);
     put(...Array.from({ length: 5_000 }, (_, at) => lineOf(contractAddress, at % 2 === 0 ? {} : { type: 'burn' })));
@@ -163,7 +159,7 @@ describe('the page of activities', () => {
     expect([ids.length, new Set(ids).size]).toEqual([2_500, 2_500]);
   });
 
-  it('the list has no activity of contracts linked elsewhere or unlinked', async () => {
+  it('the list of activities has no activity of contracts linked elsewhere or unlinked', async () => {
     const [own, other] = [await openProject(), await openProject()];
     const [foreign, elsewhere, unlinked, linked] = [
       await link(other.project, { name: 'Foreign' }),

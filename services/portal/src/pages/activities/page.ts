@@ -106,23 +106,10 @@ function toNothing({ query }: Visit, filter: Filter, { next, searchedSinceMs }: 
   );
 }
 
-const COLUMNS = [
-  'changed',
-  'indexed',
-  'kind',
-  'chain',
-  'contract',
-  'collection',
-  'token ids',
-  'amounts',
-  'from',
-  'to',
-  'paid, smallest unit',
-  'paid with',
-  'transaction',
-  'block',
-  'activity id',
-];
+const COLUMNS =
+  'changed|indexed|kind|chain|contract|collection|token ids|amounts|from|to|paid, smallest unit|paid with|transaction|block|activity id'.split(
+    '|',
+  );
 
 function toCsvCells(activity: ActivityLine, linked: ContractNames['linked']): readonly string[] {
   const { assets, payment } = activity;
@@ -148,11 +135,8 @@ function toCsvCells(activity: ActivityLine, linked: ContractNames['linked']): re
 const toLastLine = () =>
   `This file ends here, at ${number(CSV_LINES_MAX, 'activities')}: choose a shorter time range, or one collection. npm run replicate exports a whole chain.`;
 
-/** The filter of a page; '' matches everything. */
 interface Filter {
-  /** Collections that are linked to the environment. */
   readonly linked: readonly CollectionRecord[];
-  /** Id of one of them. */
   readonly collection: string;
   readonly type: string;
   readonly tokenId: string;
@@ -160,7 +144,6 @@ interface Filter {
   readonly until: string;
 }
 
-/** After every possible time of indexing. */
 const END_OF_TIME_MS = Date.UTC(2256, 0);
 const TOKEN_ID = /^\d{1,78}$/;
 /** Without an id where a search ran out of time between two activities. */
@@ -187,7 +170,6 @@ function toParams({ collection, type, tokenId, since, until }: Filter): URLSearc
   return new URLSearchParams(given.filter(([, value]) => value !== ''));
 }
 
-/** The search of a filter, or what is wrong with the filter. */
 function toSearch(filter: Filter, { query }: Visit, nowMs: number): ActivitySearch | string {
   const { linked, collection, type, tokenId } = filter;
   const [since, until] = [parseTime(filter.since), parseTime(filter.until)];
@@ -201,7 +183,6 @@ function toSearch(filter: Filter, { query }: Visit, nowMs: number): ActivitySear
   return { nowMs, contracts, type, tokenId, sinceMs, untilMs, before };
 }
 
-/** Names that the team gave to contracts, and those of the contracts' makers. */
 interface ContractNames {
   readonly linked: readonly CollectionRecord[];
   readonly tokens: readonly TokenLine[];

@@ -29,7 +29,6 @@ async function open() {
   const [environment] = project.environments;
   const owner = { projectId: project.id, environmentId: environment!.id, environment: environment!.kind };
   const store = portal.parts.keys.changedBy({ changedBy: 'ada', requestId: 'r' });
-  /** Creates a key of this age. */
   const addKey = async (kind: KeyKind, days: number) => {
     const { record } = await createKey({ store, prefix: 'svcapik' }, { ...owner, kind, name: `a ${kind} one` });
     await store.change((all) => {
@@ -96,7 +95,7 @@ describe('the page of alerts', () => {
     expect((await browser.get(path)).text).toContain('No alerts');
   });
 
-  it('the page names the checks that are not available', async () => {
+  it('the page of alerts names the checks that are not available', async () => {
     const { browser, path, pipeline } = await open();
     pipeline.isDown = true;
     const { status, text } = await browser.get(path);

@@ -1,8 +1,8 @@
 import { type AuditEntry, linkCollection } from '@playline/access-keys';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import type { AuditLine } from '../../reads/index.ts';
 import { createMemoryReads } from '../../test/memory-reads.ts';
-import { openPortal, type TestPortal } from '../../test/open-portal.ts';
+import { usePortal } from '../../test/open-portal.ts';
 
 const START_MS = Date.parse('2026-11-01T10:00:00Z');
 let entries = 0;
@@ -21,16 +21,12 @@ const lineOf = (over: Partial<AuditLine> = {}): AuditLine => ({
   ...over,
 });
 
-let portal: TestPortal;
 const audit: Record<string, AuditLine[]> = {};
 const written: AuditEntry[] = [];
-beforeAll(async () => {
-  portal = await openPortal({
-    reads: createMemoryReads({ audit }),
-    audit: { append: async (entry) => void written.push(entry) },
-  });
+const portal = usePortal({
+  reads: createMemoryReads({ audit }),
+  audit: { append: async (entry) => void written.push(entry) },
 });
-afterAll(() => portal.close());
 
 async function openProject() {
   const project = await portal.addProject('Game');
@@ -57,7 +53,7 @@ describe('the page of the audit', () => {
     );
   });
 
-  it('the page shows an owner who did what, by the name of the account', async () => {
+  it('the page of the audit shows an owner who did what, by the name of the account', async () => {
     const { browser, path, project } = await openProject();
     const ada = await portal.addAccount({});
     audit[project.id] = [lineOf({ actor: ada.id, address: '192.0.2.7' })];
@@ -67,21 +63,24 @@ describe('the page of the audit', () => {
       expect(text).toContain(expected);
   });
 
-  it.each([1, 30, 300])('the pages show each entry once, with %d entries at each time', async (perTime) => {
-    const { browser, path, project } = await openProject();
-    audit[project.id] = Array.from({ length: 350 }, (_, index) =>
-      lineOf({ object: `o-${index}-`, happenedMs: START_MS + 1000 * Math.floor(index / perTime) }),
-    );
-    const seen: string[] = [];
-    for (let next: string | undefined = path; next !== undefined; ) {
-      const { text } = await browser.get(next);
-      seen.push(...[...text.matchAll(/<code>(o-\d+-)<\/code>/g)].map(([, object]) => object!));
-      next = /href="([^"]*)">Older/.exec(text)?.[1]?.replaceAll('&amp;', '&');
-    }
-    expect([seen.length, new Set(seen).size]).toEqual([350, 350]);
-  });
+  it.each([1, 30, 300])(
+    'the pages of the audit show each entry once, with %d entries at each time',
+    async (perTime) => {
+      const { browser, path, project } = await openProject();
+      audit[project.id] = Array.from({ length: 350 }, (_, index) =>
+        lineOf({ object: `o-${index}-`, happenedMs: START_MS + 1000 * Math.floor(index / perTime) }),
+      );
+      const seen: string[] = [];
+      for (let next: string | undefined = path; next !== undefined; ) {
+        const { text } = await browser.get(next);
+        seen.push(...[...text.matchAll(/<code>(o-\d+-)<\/code>/g)].map(([, object]) => object!));
+        next = /href="([^"]*)">Older/.exec(text)?.[1]?.replaceAll('&amp;', '&');
+      }
+      expect([seen.length, new Set(seen).size]).toEqual([350, 350]);
+    },
+  );
 
-  it('the file has the fields of each entry', async () => {
+  it('the file of the audit has the fields of each entry', async () => {
     const { browser, path, project } = await openProject();
     audit[project.id] = [lineOf({ object: 'key-1', detail: '{"name":"a \\"b\\", c"}' })];
     const { text, headers } = await browser.get(`${path}?as=csv`);

@@ -1,15 +1,11 @@
 import type { Role } from '@playline/access-keys';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import type { MintSigner } from '../../reads/index.ts';
 import { createMemoryReads } from '../../test/memory-reads.ts';
-import { openPortal, type TestPortal } from '../../test/open-portal.ts';
+import { usePortal } from '../../test/open-portal.ts';
 
-let portal: TestPortal;
 const mintSigners: Record<string, MintSigner[]> = {};
-beforeAll(async () => {
-  portal = await openPortal({ reads: createMemoryReads({ mintSigners }) });
-});
-afterAll(() => portal.close());
+const portal = usePortal({ reads: createMemoryReads({ mintSigners }) });
 
 let contracts = 0;
 
@@ -94,11 +90,11 @@ describe('the page of collections', () => {
   });
 });
 
+const UNKNOWN = 'Role unknown until the first mint';
 const GRANTED_MS = Date.parse('2026-11-01T10:00:00Z');
 const WAITING_MS = Date.parse('2026-11-02T10:00:00Z');
 
 describe('the minter role of a signer', () => {
-  /** A project with a contract and its signing key. */
   async function openSigning() {
     const { project, path, browser, wanted } = await openProject();
     await browser.submit(path, 'link', wanted);
@@ -115,43 +111,34 @@ describe('the minter role of a signer', () => {
     return { sign, setState, text: async () => (await browser.get(path)).text };
   }
 
-  it('the page shows a missing signer, and an unknown role before the first mint', async () => {
+  it('the page of collections shows a missing signer, and an unknown role before the first mint', async () => {
     const { sign, setState, text } = await openSigning();
     expect(await text()).toContain('No signer. Create one');
     await sign('live');
-    expect(await text()).toContain('Role unknown until the first mint');
+    expect(await text()).toContain(UNKNOWN);
     setState({});
-    expect(await text()).toContain('Role unknown until the first mint');
+    expect(await text()).toContain(UNKNOWN);
     await sign('disabled');
     expect(await text()).toContain('No signer. Create one');
   });
 
-  it('the page shows the role as of the last mint that confirmed it', async () => {
+  it.each<[string, Partial<MintSigner>, string]>([
+    ['a confirmed role', { heldMs: GRANTED_MS }, 'as of <time datetime="2026-11-01T10:00:00.000Z">'],
+    ['an unknown role of another chain', { heldMs: GRANTED_MS, chain: 'other' }, UNKNOWN],
+    ['an unknown role of another contract', { heldMs: GRANTED_MS, contractAddress: `0x${'9'.repeat(40)}` }, UNKNOWN],
+    ['an unknown role of another signer', { heldMs: GRANTED_MS, signerAddress: '0x1' }, UNKNOWN],
+    ['waiting mints', { waiting: 3, waitsMs: WAITING_MS }, '3\u00a0mints'],
+    ['the time of waiting mints', { waiting: 3, waitsMs: WAITING_MS }, '<time datetime="2026-11-02'],
+    ['the reason of waiting mints', { waiting: 3, why: '0xbb has no MINTER_ROLE' }, ': 0xbb has no MINTER_ROLE'],
+    ['the last confirmed role', { waiting: 3, heldMs: GRANTED_MS }, 'as of <time datetime="2026-11-01'],
+  ])('the page of collections shows %s', async (_, state, expected) => {
     const { sign, setState, text } = await openSigning();
     await sign('live');
-    setState({ heldMs: GRANTED_MS });
-    expect(await text()).toContain('as of <time datetime="2026-11-01T10:00:00.000Z">');
+    setState(state);
+    expect(await text()).toContain(expected);
   });
 
-  it('the page shows waiting mints, their reason, and the last confirmed role', async () => {
-    const { sign, setState, text } = await openSigning();
-    await sign('live');
-    setState({ heldMs: GRANTED_MS, waiting: 3, waitsMs: WAITING_MS, why: '0xbb has no MINTER_ROLE of the contract.' });
-    const page = await text();
-    expect(page).toMatch(/3\u00a0mints[^<]*<time datetime="2026-11-02[^>]*>[^<]*<\/time>: 0xbb has no MINTER_ROLE/);
-    expect(page).toContain('<time datetime="2026-11-01');
-  });
-
-  it('the role of another signer, contract or chain is not shown', async () => {
-    const { sign, setState, text } = await openSigning();
-    await sign('live');
-    for (const other of [{ chain: 'other' }, { contractAddress: `0x${'9'.repeat(40)}` }, { signerAddress: '0x1' }]) {
-      setState({ heldMs: GRANTED_MS, ...other });
-      expect(await text()).toContain('Role unknown until the first mint');
-    }
-  });
-
-  it('the page shows collections when roles cannot be read', async () => {
+  it('the page of collections shows collections when roles cannot be read', async () => {
     const { sign, text } = await openSigning();
     await sign('live');
     const { mintSigners: read } = portal.parts.reads;

@@ -79,10 +79,7 @@ function ownerOf(visit: Visit) {
   return { projectId: project.id, environmentId: environment.id };
 }
 
-const contractOf = (values: FormValues) => ({
-  chain: values.text('chain'),
-  contractAddress: values.text('contract'),
-});
+const contractOf = (values: FormValues) => ({ chain: values.text('chain'), contractAddress: values.text('contract') });
 
 /** A collection of the project of the path, whatever the form contains. */
 function collectionOf(visit: Visit, values: FormValues): CollectionName {
@@ -90,7 +87,6 @@ function collectionOf(visit: Visit, values: FormValues): CollectionName {
 }
 
 interface Shown {
-  /** Of the project. */
   readonly records: readonly CollectionRecord[];
   readonly minting: Minting;
 }
@@ -152,7 +148,6 @@ function toActions(visit: Visit, record: CollectionRecord, values?: FormValues):
 ${visit.mayDo('collections.unlink') ? disclosure('Unlink', unlink, isTyped('unlink')) : ''}`;
 }
 
-/** Collections of other environments, and unlinked ones. */
 function toOthers(visit: Visit, project: ProjectRecord, records: readonly CollectionRecord[]): HtmlValue {
   const nameOf = (id: string) => project.environments.find((each) => each.id === id)?.name ?? id;
   const rows = records.map((record) => {
@@ -173,13 +168,10 @@ function toOthers(visit: Visit, project: ProjectRecord, records: readonly Collec
 }
 
 interface Minting {
-  /** Address of the key that signs for the environment; null without one. */
   readonly signer: string | null;
-  /** Null when the mints cannot be read now. */
   readonly signers: readonly MintSigner[] | null;
 }
 
-/** Older mints do not show the current role. */
 const MINTS_READ_MS = 90 * 86_400_000;
 
 async function readMinting(parts: Parts, environmentId: string, signal: AbortSignal): Promise<Minting> {

@@ -6,11 +6,9 @@ import { environmentPath } from '../../frame/layout.ts';
 import type { Visit } from '../../frame/page.ts';
 import type { OpenErasures } from '../../reads/index.ts';
 
-/** An erasure usually takes a minute. */
 const LATE_MS = 5 * 60_000;
 
 export interface OldestErasures {
-  /** Null when they cannot be read now. */
   readonly open: readonly OpenErasures[] | null;
   readonly nowMs: number;
 }

@@ -1,7 +1,7 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import type { ErasureLine } from '../../reads/index.ts';
 import { createMemoryReads } from '../../test/memory-reads.ts';
-import { openPortal, type TestPortal } from '../../test/open-portal.ts';
+import { usePortal } from '../../test/open-portal.ts';
 
 const MINUTE_MS = 60_000;
 const [DONE, WAITING] = ['55555555-5555-4555-8555-555555555555', '66666666-6666-4666-8666-666666666666'] as const;
@@ -32,12 +32,8 @@ const done = lineOf({
   logExpiresMs: NOW_MS + 79 * 60 * MINUTE_MS,
 });
 
-let portal: TestPortal;
 const erasures: Record<string, ErasureLine[]> = {};
-beforeAll(async () => {
-  portal = await openPortal({ reads: createMemoryReads({ erasures }) });
-});
-afterAll(() => portal.close());
+const portal = usePortal({ reads: createMemoryReads({ erasures }) });
 
 async function openProject() {
   const project = await portal.addProject('Game');
@@ -47,7 +43,7 @@ async function openProject() {
 }
 
 describe('the page of erasures', () => {
-  it('the list shows the state and durations of each erasure', async () => {
+  it('the list of erasures shows the state and durations of each erasure', async () => {
     const { browser, environment, path } = await openProject();
     erasures[environment.id] = [done, lineOf({})];
     const { text } = await browser.get(path);
@@ -56,7 +52,7 @@ describe('the page of erasures', () => {
     expect(text.match(/\/receipt">Download/g)).toHaveLength(1);
   });
 
-  it('the list marks an erasure that found nothing', async () => {
+  it('the list of erasures marks an erasure that found nothing', async () => {
     const { browser, environment, path } = await openProject();
     erasures[environment.id] = [done];
     expect((await browser.get(path)).text).not.toContain('nothing was stored');

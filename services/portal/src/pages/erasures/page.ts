@@ -23,7 +23,6 @@ export function createErasuresPage({ reads }: Parts): PortalPage {
   };
 }
 
-/** The receipt of one erasure as a file. */
 export function createReceiptPage({ reads }: Parts): PortalPage {
   return {
     path: `${PATH}/:erasure/receipt`,

@@ -1,13 +1,9 @@
 import { keysOfProject, minuteOf } from '@playline/access-keys';
 import { createMemoryKeyUsage } from '@playline/access-keys/test';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { openPortal, type TestPortal } from '../../test/open-portal.ts';
+import { describe, expect, it } from 'vitest';
+import { openPortal, usePortal } from '../../test/open-portal.ts';
 
-let portal: TestPortal;
-beforeAll(async () => {
-  portal = await openPortal();
-});
-afterAll(() => portal.close());
+const portal = usePortal();
 
 const SECRET = /sk_svcapik_test-[0-9A-Za-z]{36}/;
 const PUBLISHABLE = /pk_svcapik_test-[0-9A-Za-z]{36}/;
@@ -94,7 +90,7 @@ describe('the page of keys', () => {
     expect(record).toMatchObject({ changedBy, requestId: created.headers.get('x-trace-id'), live: { changedBy } });
   });
 
-  it('the page shows the last use, the requests of the last hour and the last refusal of a key', async () => {
+  it('the page of keys shows the last use, the requests of the last hour and the last refusal of a key', async () => {
     const usage = createMemoryKeyUsage();
     const counted = await openPortal({ usage });
     const project = await counted.addProject('Used');

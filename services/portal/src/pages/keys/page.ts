@@ -23,11 +23,7 @@ import { toRevealed } from './revealed.ts';
 type Parts = Pick<PagesParts, 'keys' | 'usage' | 'settings' | 'writeAudit'>;
 
 const KINDS: readonly { kind: KeyKind; title: string; what: string }[] = [
-  {
-    kind: 'publishable',
-    title: 'Publishable key',
-    what: 'Game clients send messages with it. It is not a secret.',
-  },
+  { kind: 'publishable', title: 'Publishable key', what: 'Game clients send messages with it. It is not a secret.' },
   {
     kind: 'secret',
     title: 'Secret key',
@@ -137,7 +133,6 @@ function kindOf(values: FormValues): KeyKind {
   return found.kind;
 }
 
-/** Null when the counters cannot be read now. */
 type Uses = ReadonlyMap<string, KeyUse> | null;
 
 async function readUses({ usage }: Parts, records: readonly KeyRecord[]): Promise<Uses> {

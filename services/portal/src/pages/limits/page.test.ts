@@ -1,13 +1,9 @@
 import { minuteOf } from '@playline/access-keys';
 import { createMemoryKeyUsage } from '@playline/access-keys/test';
-import { afterAll, beforeAll, expect, it } from 'vitest';
-import { openPortal, type TestPortal } from '../../test/open-portal.ts';
+import { expect, it } from 'vitest';
+import { openPortal, usePortal } from '../../test/open-portal.ts';
 
-let portal: TestPortal;
-beforeAll(async () => {
-  portal = await openPortal();
-});
-afterAll(() => portal.close());
+const portal = usePortal();
 
 const pathOf = (id: string) => `/projects/${id}/environments/production/limits`;
 const ratesOf = async (id: string) => {
@@ -38,7 +34,7 @@ it('only an administrator sets a cap, and no limit may exceed it', async () => {
   expect(await ratesOf(project.id)).toEqual({ cap: { perSecond: 100, burst: 200 }, limit: null });
 });
 
-it('the page shows the use of the last hour and of its busiest minute', async () => {
+it('the page of limits shows the use of the last hour and of its busiest minute', async () => {
   const usage = createMemoryKeyUsage();
   const counted = await openPortal({ usage });
   const project = await counted.addProject('Used');
@@ -55,7 +51,7 @@ it('the page shows the use of the last hour and of its busiest minute', async ()
 });
 
 it.each(['0', '-1', '1.5', '1e3', 'many', '200001'])(
-  'the form refuses %s messages a second and keeps the typed value',
+  'the form of limits refuses %s messages a second and keeps the typed value',
   async (text) => {
     const project = await portal.addProject('Typed');
     const browser = await portal.signIn({ project, role: 'owner' });

@@ -45,7 +45,6 @@ const rateAction = ({ projects }: Parts, kind: RateKind): FormAction => ({
   },
 });
 
-/** Null when both fields are empty. @throws PublicError VALIDATION_ERROR */
 function rateOf(values: FormValues): MessageRate | null {
   const [perSecond, burst] = [values.text('per-second'), values.text('burst')];
   if (perSecond === '' && burst === '') return null;

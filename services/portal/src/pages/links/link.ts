@@ -11,7 +11,6 @@ import {
 import type { Visit } from '../../frame/page.ts';
 import type { PagesParts } from '../index.ts';
 
-/** A person who accepts a link, with the id of their account. */
 export interface Invitee extends NewPerson {
   readonly id: string;
 }

@@ -1,14 +1,10 @@
 import { type AccountContext, invite, issueFirstLink, resetAccess, revokeInvitation } from '@playline/access-keys';
 import { createMemoryRecordLog } from '@playline/access-keys/test';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { openPortal, type TestPortal } from '../../test/open-portal.ts';
+import { describe, expect, it } from 'vitest';
+import { openPortal, type TestPortal, usePortal } from '../../test/open-portal.ts';
 import { addPerson, PASSWORD } from '../../test/people.ts';
 
-let portal: TestPortal;
-beforeAll(async () => {
-  portal = await openPortal();
-});
-afterAll(() => portal.close());
+const portal = usePortal();
 
 const filled = { login: 'ada', name: 'Ada', password: PASSWORD, repeated: PASSWORD };
 const operator = ({ parts }: TestPortal): AccountContext => {
@@ -19,7 +15,7 @@ const inviteTo = async (login: string) =>
   `/invitation?code=${(await invite(operator(portal), { name: login, roles: [{ projectId: 'p', role: 'analyst' }], isAdministrator: false })).text}`;
 
 describe('the link of the first administrator', () => {
-  it('the link creates one administrator when several forms are sent in parallel', async () => {
+  it('the first administrator link creates one administrator when several forms are sent in parallel', async () => {
     const first = await openPortal();
     const { hash } = first.parts.passwords;
     const all = Promise.withResolvers<void>();
@@ -63,7 +59,7 @@ describe('the link of the first administrator', () => {
     await taken.close();
   });
 
-  it('the link stays valid after a login that is in use', async () => {
+  it('the first administrator link stays valid after a login that is in use', async () => {
     const again = await openPortal();
     const code = await issueFirstLink({ log: createMemoryRecordLog(), oneTimeTexts: again.parts.oneTime });
     await addPerson(again, 'ada', {});
@@ -76,7 +72,7 @@ describe('the link of the first administrator', () => {
     await again.close();
   });
 
-  it('the link stays valid after an invalid form', async () => {
+  it('the first administrator link stays valid after an invalid form', async () => {
     const typo = await openPortal();
     const code = await issueFirstLink({ log: createMemoryRecordLog(), oneTimeTexts: typo.parts.oneTime });
     const submit = (also: object) =>

@@ -84,10 +84,8 @@ async function canJoin({ accounts }: PagesParts, { account }: Visit, link: Link,
   return findJoinable(await accounts.all(), { text: code, accountId: account.id }, Date.now()) !== null;
 }
 
-/** Value of the button that leads to the identity provider. */
 const OPEN_ID_METHOD = 'openid';
 
-/** Validates everything before the link is used up. @throws PublicError VALIDATION_ERROR */
 async function inviteeOf(
   { signIn, passwords }: PagesParts,
   found: AccountRecord | 'new',
@@ -108,15 +106,10 @@ async function inviteeOf(
 
 const knownLogin = (found: AccountRecord | 'new') => (found === 'new' ? '' : found.login);
 
-/** @throws PublicError VALIDATION_ERROR */
 function namesOf(found: AccountRecord | 'new', values: FormValues): { login: string; name: string } {
-  return {
-    login: knownLogin(found) || toLogin(values.text('login')),
-    name: toPersonName(values.text('name')),
-  };
+  return { login: knownLogin(found) || toLogin(values.text('login')), name: toPersonName(values.text('name')) };
 }
 
-/** Passkey options for a browser that opened a link. */
 function createCreationPage({ signIn }: PagesParts, link: Link): PortalPage {
   return {
     path: `${link.path}/passkey`,

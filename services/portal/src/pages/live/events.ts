@@ -9,14 +9,11 @@ import type { PagesParts } from '../index.ts';
 
 type Parts = Pick<PagesParts, 'accounts' | 'projects' | 'live' | 'sessions' | 'frame'>;
 
-/** Proxies must not buffer events. */
 const HEADERS = ['cache-control', 'no-store', 'x-content-type-options', 'nosniff', 'x-accel-buffering', 'no'];
 
-/** Browser tabs of one person. */
 const STREAMS_OF_ACCOUNT_MAX = 8;
 
 export function createLiveEventsPage(parts: Parts): PortalPage {
-  /** Number of open streams by account id. */
   const open = new Map<string, number>();
   return {
     path: '/projects/:project/environments/:environment/live/events',

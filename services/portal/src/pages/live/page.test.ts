@@ -29,7 +29,6 @@ async function open(audit: AuditLog = { append: async () => {} }) {
   return { world, portal, project, environmentId, path };
 }
 
-/** Reads a stream in the background. */
 async function openStream(portal: TestPortal, path: string, headers: Record<string, string>) {
   const abort = new AbortController();
   aborts.push(abort);
@@ -47,7 +46,7 @@ const isPolling = (world: LiveWorld) =>
   until('the hub polls', () => world.hub.subscribers > 0 && world.requested.requests > 8);
 
 describe('the page of live messages', () => {
-  it('the page shows how to send a first message, with the publishable key when there is one', async () => {
+  it('the page of live messages shows how to send a first message, with the publishable key when there is one', async () => {
     const { portal, project, environmentId, path } = await open();
     const developer = await portal.signIn({ project, role: 'developer' });
     expect((await developer.get(path)).text).toContain('no publishable key yet');
@@ -63,7 +62,7 @@ describe('the page of live messages', () => {
     expect(text).toContain('/assets/live.js');
   });
 
-  it('the page keeps its filter in the address, passes it to the stream, and refuses an invalid one', async () => {
+  it('the page of live messages keeps its filter in the address, passes it to the stream, and refuses an invalid one', async () => {
     const { portal, project, path } = await open();
     const analyst = await portal.signIn({ project, role: 'analyst' });
     const { text } = await analyst.get(`${path}?type=track&name=level&surface=&outcome=stored`);
@@ -73,7 +72,7 @@ describe('the page of live messages', () => {
     expect([refused.status, refused.text.includes('a message id (UUID)')]).toEqual([400, true]);
   });
 
-  it('the filter by person covers every kind of id, in the stream and the search, without the id in an address', async () => {
+  it('the live filter by person covers every kind of id, in the stream and the search, without the id in an address', async () => {
     const { world, portal, project, environmentId, path } = await open();
     const adaKey = keyOf(environmentId, 'email', 'ada@example.org');
     messages[environmentId] = [
@@ -141,7 +140,7 @@ describe('the page of live messages', () => {
 });
 
 describe('the stream of live messages', () => {
-  it('the stream sends messages of its environment, raw to a developer and masked to an analyst', async () => {
+  it('the live stream sends messages of its environment, raw to a developer and masked to an analyst', async () => {
     const { world, portal, project, environmentId, path } = await open();
     const developer = await portal.signIn({ project, role: 'developer' });
     const analyst = await portal.signIn({ project, role: 'analyst' });
@@ -218,7 +217,7 @@ describe('the stream of live messages', () => {
           return { ...found, environments: found.environments.filter(({ name }) => name !== 'production') };
         }),
     ],
-  ])('the stream sends an end event and closes when %s', async (_cause, end) => {
+  ])('the live stream sends an end event and closes when %s', async (_cause, end) => {
     const { world, portal, project, path } = await open();
     const developer = await portal.signIn({ project, role: 'developer' });
     const { received } = await openStream(portal, `${path}/events`, { cookie: developer.cookie });

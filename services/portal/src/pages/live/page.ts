@@ -105,7 +105,6 @@ ${field({ name: 'id', label: 'Id', value: filter.id, charactersMax: 36 })}
 
 const HEADS = ['Received', 'Outcome', 'Type', 'Name or field', 'Surface', 'Who'];
 
-/** Filled by `live.js`. */
 function toLive(path: string, filter: LiveFilter): HtmlValue {
   const query = new URLSearchParams(Object.entries(filter).filter(([, value]) => value !== ''));
   const events = `${path}/events${query.size === 0 ? '' : `?${query}`}`;

@@ -1,17 +1,13 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import type { MessageLine } from '../../reads/index.ts';
 import { createMemoryReads } from '../../test/memory-reads.ts';
 import { messageLineOf } from '../../test/message-line.ts';
-import { keyOf, openPortal, type TestPortal } from '../../test/open-portal.ts';
+import { keyOf, usePortal } from '../../test/open-portal.ts';
 
 const ID = messageLineOf().messageId;
 const OTHER_ID = '0b1f7a52-6c3e-4d8a-9f10-2e5c7d9a4b06';
 const messages: Record<string, MessageLine[]> = {};
-let portal: TestPortal;
-beforeAll(async () => {
-  portal = await openPortal({ reads: createMemoryReads({ messages }) });
-});
-afterAll(() => portal.close());
+const portal = usePortal({ reads: createMemoryReads({ messages }) });
 
 async function openProject(role: 'developer' | 'analyst' = 'developer') {
   const project = await portal.addProject('Sky');
@@ -37,7 +33,7 @@ describe('the search of stored messages', () => {
     ['stored-type=track&event=jump&stored-surface=unity', ['on-unity']],
     ['stored-type=page&event=jump', []],
     ['stored-surface=pixel', []],
-  ] as const)('the search by %s shows %j on the page and in the file', async (query, expected) => {
+  ] as const)('the search of stored messages by %s shows %j on the page and in the file', async (query, expected) => {
     const { environmentId, path, browser } = await openProject();
     messages[environmentId] = [
       lineOf('plain'),
@@ -49,7 +45,7 @@ describe('the search of stored messages', () => {
     expect(shownIn((await browser.get(`${path}?${query}&as=csv`)).text)).toEqual(expected);
   });
 
-  it('the search continues from a time without a message id, at which a search ran out of time', async () => {
+  it('the search of stored messages continues from a time without a message id, at which a search ran out of time', async () => {
     const { environmentId, path, browser } = await openProject();
     const nowMs = Date.now();
     messages[environmentId] = [lineOf('plain', { happenedMs: nowMs }), lineOf('paged', { happenedMs: nowMs - 1 })];
@@ -58,7 +54,7 @@ describe('the search of stored messages', () => {
     expect(await shown(`after=${nowMs}.`)).toEqual(['paged']);
   });
 
-  it('the search by person applies the other filters and marks test messages', async () => {
+  it('the search of stored messages by person applies the other filters and marks test messages', async () => {
     const { environmentId, path, browser } = await openProject();
     const identityId = keyOf(environmentId, 'email', 'ada').toString('hex');
     messages[environmentId] = [
@@ -71,7 +67,7 @@ describe('the search of stored messages', () => {
     expect(text).toContain('web (test)');
   });
 
-  it('the search masks ids for an analyst', async () => {
+  it('the search of stored messages masks ids for an analyst', async () => {
     const { environmentId, path, browser } = await openProject('analyst');
     messages[environmentId] = [lineOf('plain', { userId: 'ada@example.org' })];
     const { text } = await browser.get(`${path}?event=jump`);
@@ -85,7 +81,7 @@ describe('the search of stored messages', () => {
     ['stored-surface=unity', false],
     ['stored-test=yes', false],
     ['event=fall', false],
-  ] as const)('the search by message id and %s finds the message: %s', async (query, isFound) => {
+  ] as const)('the search of stored messages by message id and %s finds the message: %s', async (query, isFound) => {
     const { environmentId, path, browser } = await openProject();
     messages[environmentId] = [messageLineOf({ traceId: 'the-trace' })];
     const { text } = await browser.get(`${path}?find=${ID.toUpperCase()}&${query}`);
@@ -101,12 +97,12 @@ describe('the search of stored messages', () => {
     [`find=${ID}&stored-type=x`, 'expected one of'],
     ['event=jump&since=yesterday', 'role="alert"'],
     ['event=jump&since=2026-02-01T00:00&until=2026-01-01T00:00', 'role="alert"'],
-  ])('the search by %s shows %j', async (query, expected) => {
+  ])('the search of stored messages by %s shows %j', async (query, expected) => {
     const { path, browser } = await openProject();
     expect((await browser.get(`${path}?${query}`)).text).toContain(expected);
   });
 
-  it('the search keeps its fields and leaves the live filter unchanged', async () => {
+  it('the search of stored messages keeps its fields and leaves the live filter unchanged', async () => {
     const { path, browser } = await openProject();
     const { text } = await browser.get(`${path}?stored-type=alias&stored-test=no`);
     expect(text).toContain('<option value="alias" selected>');

@@ -8,14 +8,11 @@ import type { IdAccess, MessageLine, MessagePage, MessageSearch, PortalReads } f
 
 const ID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
-/** The fields of the search; '' matches everything. */
 interface StoredSearch {
-  /** Message id. */
   readonly id: string;
   readonly name: string;
   readonly type: string;
   readonly surface: string;
-  /** `yes` or `no` */
   readonly test: string;
   readonly since: string;
   readonly until: string;
@@ -49,7 +46,6 @@ ${result}</section>`;
 const isList = ({ name, type, surface, test, since, until, who }: StoredSearch) =>
   [name, type, surface, test, since, until, who].some((text) => text !== '');
 
-/** Names of fields that the filter of live messages has too. */
 const NAMES = { type: 'stored-type', surface: 'stored-surface', test: 'stored-test' } as const;
 
 /** What is wrong with a choice, else null. */

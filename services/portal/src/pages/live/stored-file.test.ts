@@ -38,7 +38,7 @@ async function openProject(role: 'developer' | 'analyst' = 'developer') {
 const linesOf = (text: string) => text.split('\r\n').slice(0, -1);
 
 describe('the CSV file of stored messages', () => {
-  it('the page links to a file of all messages found, which no cache keeps', async () => {
+  it('the page of live messages links to a file of all messages found, which no cache keeps', async () => {
     const { browser, path, environmentId } = await openProject();
     messages[environmentId] = [messageOf(), messageOf({ name: '', type: 'page', isTest: true })];
     const link = /href="([^"]*as=csv[^"]*)"/.exec((await browser.get(path)).text)?.[1]?.replaceAll('&amp;', '&') ?? '';
@@ -50,7 +50,7 @@ describe('the CSV file of stored messages', () => {
     expect(text).toContain('"2026-11-01T10:00:00.250Z","2026-11-01T10:00:00.255Z","track","jump","web","no","ts","1"');
   });
 
-  it('the file applies the filter by person', async () => {
+  it('the file of stored messages applies the filter by person', async () => {
     const { browser, path, environmentId } = await openProject();
     const who = keyOf(environmentId, 'untyped', 'player-9').toString('hex');
     messages[environmentId] = [messageOf({ traceId: 'other' }), messageOf({ identityId: who, traceId: 'wanted' })];
@@ -58,7 +58,7 @@ describe('the CSV file of stored messages', () => {
     expect([linesOf(text).length, text.includes('wanted')]).toEqual([2, true]);
   });
 
-  it('the file masks ids for an analyst', async () => {
+  it('the file of stored messages masks ids for an analyst', async () => {
     const { browser, path, environmentId } = await openProject('analyst');
     messages[environmentId] = [messageOf()];
     const { text } = await browser.get(`${path}&as=csv`);

@@ -10,20 +10,8 @@ import {
   readManyMessages,
 } from '../../reads/index.ts';
 
-const COLUMNS = [
-  'happened',
-  'received',
-  'type',
-  'name',
-  'surface',
-  'test',
-  'library',
-  'version',
-  'anonymous id',
-  'user id',
-  'message id',
-  'trace id',
-];
+const COLUMNS =
+  'happened|received|type|name|surface|test|library|version|anonymous id|user id|message id|trace id'.split('|');
 
 const toCells = (line: MessageLine): readonly string[] => [
   toIso(line.happenedMs),

@@ -1,13 +1,9 @@
 import type { ProjectRecord } from '@playline/access-keys';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { openPortal, type TestPortal } from '../../test/open-portal.ts';
+import { describe, expect, it } from 'vitest';
+import { usePortal } from '../../test/open-portal.ts';
 import { addPerson, PASSWORD } from '../../test/people.ts';
 
-let portal: TestPortal;
-beforeAll(async () => {
-  portal = await openPortal();
-});
-afterAll(() => portal.close());
+const portal = usePortal();
 
 const pathOf = ({ id }: ProjectRecord) => `/projects/${id}/members`;
 const inProject = async ({ id }: ProjectRecord) =>

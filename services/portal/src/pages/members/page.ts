@@ -44,7 +44,6 @@ export function createMembersPage(parts: PagesParts): PortalPage {
   };
 }
 
-/** @throws PublicError VALIDATION_ERROR */
 function chosenRole(values: FormValues): Role {
   const role = ROLES.find((each) => each === values.text('role'));
   if (role === undefined) throw invalidField('role', 'Choose a role: owner, developer or analyst.');

@@ -1,7 +1,7 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import type { MintLine } from '../../reads/index.ts';
 import { createMemoryReads } from '../../test/memory-reads.ts';
-import { openPortal, type TestPortal } from '../../test/open-portal.ts';
+import { usePortal } from '../../test/open-portal.ts';
 
 const NOW_MS = Date.parse('2026-11-01T10:00:00Z');
 const [CONTRACT, OWNER, SIGNER] = ['aa', 'bb', 'cc'].map((byte) => `0x${byte.repeat(20)}`) as [string, string, string];
@@ -26,12 +26,8 @@ const lineOf = (over: Partial<MintLine>): MintLine => ({
   ...over,
 });
 
-let portal: TestPortal;
 const mints: Record<string, MintLine[]> = {};
-beforeAll(async () => {
-  portal = await openPortal({ reads: createMemoryReads({ mints }) });
-});
-afterAll(() => portal.close());
+const portal = usePortal({ reads: createMemoryReads({ mints }) });
 
 async function openProject() {
   const project = await portal.addProject('Game');
@@ -41,7 +37,7 @@ async function openProject() {
 }
 
 describe('the page of mints', () => {
-  it('the list shows the state, transaction and reason of each mint', async () => {
+  it('the list of mints shows the state, transaction and reason of each mint', async () => {
     const { browser, environment, path } = await openProject();
     expect((await browser.get(path)).text).toContain('No mints in 90 days');
     mints[environment.id] = [
@@ -55,7 +51,7 @@ describe('the page of mints', () => {
     expect(text).toContain('failed: TokenAlreadyMinted(7)');
   });
 
-  it('the list filters by status and ignores an unknown one', async () => {
+  it('the list of mints filters by status and ignores an unknown one', async () => {
     const { browser, environment, path } = await openProject();
     mints[environment.id] = [lineOf({}), lineOf({ referenceId: 'hero-2', status: 'failed', error: 'no' })];
     const referencesAt = async (query: string) =>

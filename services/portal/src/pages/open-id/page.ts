@@ -23,7 +23,6 @@ import { beginSession, contextOf, fromOf } from '../sign-in/parts.ts';
 
 interface Returned<P extends SignInPurpose = SignInPurpose> {
   readonly purpose: P;
-  /** Code of a one-time link, '' without one. */
   readonly code: string;
   readonly proof: OpenIdProof;
 }

@@ -92,7 +92,7 @@ async function submitFound({ browser, path }: Opened, action: string, values: Re
 }
 
 describe('the search for a person', () => {
-  it('the search shows the identities of a person, the linking messages and the refused links', async () => {
+  it('the search for a person shows the identities of a person, the linking messages and the refused links', async () => {
     const { browser, path, environment } = await openProject('developer');
     const { status, text } = await browser.submit(path, 'search', named('steam', ACCOUNT));
     expect(status).toBe(200);
@@ -102,7 +102,7 @@ describe('the search for a person', () => {
       expect(text).toContain(expected);
   });
 
-  it('the search finds a person by identity key, and an id that is not linked', async () => {
+  it('the search for a person finds a person by identity key, and an id that is not linked', async () => {
     const { browser, path, environment } = await openProject('developer');
     const key = keyOf(environment.id, 'steam', ACCOUNT).toString('hex');
     expect((await browser.submit(path, 'search', named('key', key))).text).toContain(ACCOUNT);
@@ -112,7 +112,7 @@ describe('the search for a person', () => {
       expect([wrong, (await browser.submit(path, 'search', named('key', wrong))).status]).toEqual([wrong, 400]);
   });
 
-  it('the search reports an id that no person has', async () => {
+  it('the search for a person reports an id that no person has', async () => {
     const { browser, path } = await openProject('developer');
     expect((await browser.submit(path, 'search', named('steam', 'typo'))).text).toContain(
       'No message contains this id',
@@ -122,7 +122,7 @@ describe('the search for a person', () => {
     );
   });
 
-  it('the page lists ids held for gathering anonymous ids', async () => {
+  it('the page of people lists ids held for gathering anonymous ids', async () => {
     const { browser, path, environment } = await openProject('developer');
     expect((await browser.get(path)).text).not.toContain('Held ids');
     const source = { generation: 0, partition: 0 };
@@ -159,7 +159,7 @@ describe('the search for a person', () => {
     expect(JSON.stringify(entries)).not.toContain(ACCOUNT);
   });
 
-  it('the search finds no person of another project', async () => {
+  it('the search for a person finds no person of another project', async () => {
     const [own, other] = [await openProject('owner'), await openProject('owner')];
     const key = keyOf(other.environment.id, 'steam', ACCOUNT).toString('hex');
     const { text } = await own.browser.submit(own.path, 'search', named('key', key));

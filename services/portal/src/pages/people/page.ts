@@ -233,14 +233,12 @@ ${hidden('kind', 'key')}${hidden('id', subject.key.toString('hex'))}${boxes}
   return disclosure('Split a wrong merge', form);
 }
 
-/** One identity of a person. */
 interface FoundMember {
   readonly keyHex: string;
   /** Null for an unlinked identity that was found by its key. */
   readonly kind: string | null;
   /** Null when no event has it. */
   readonly id: string | null;
-  /** Epoch milliseconds; null for an unlinked identity. */
   readonly linkedMs: number | null;
   /** The first message that linked it, among the decisions shown. */
   readonly linkedBy: LinkDecision | null;
@@ -253,7 +251,6 @@ interface FoundPerson {
   /** True when it is linked, or when an event, a consent or a link decision has it. */
   readonly isKnown: boolean;
   readonly members: readonly FoundMember[];
-  /** Newest first. */
   readonly links: readonly LinkDecision[];
   readonly consents: readonly ConsentChange[];
 }

@@ -3,7 +3,6 @@ import { invalidField } from '@playline/errors';
 import { type IdentityKeyer, isPlaceholder, USER_KINDS } from '@playline/people';
 import type { FormValues } from '../../frame/page.ts';
 
-/** The identity that a form names. */
 export interface Subject {
   readonly environmentId: string;
   readonly key: Buffer;
@@ -11,7 +10,6 @@ export interface Subject {
   readonly named: { readonly kind: IdentityKind; readonly id: string } | null;
 }
 
-/** Kinds of identities, and `key` for an identity key. */
 export const SUBJECT_CHOICES = [
   { value: 'anonymous', text: 'anonymous id' },
   { value: 'untyped', text: 'user id without a type' },
@@ -45,7 +43,6 @@ export function subjectOf(values: FormValues, environmentId: string, keyOf: Iden
   return { environmentId, key: keyOf(environmentId, kind, id), named: { kind, id } };
 }
 
-/** Hexadecimal keys of all identities that an id may name. @throws PublicError VALIDATION_ERROR */
 export function keysOfId(id: string, environmentId: string, keyOf: IdentityKeyer): string[] {
   assertId('person', id);
   return IDENTITY_KINDS.map((kind) => keyOf(environmentId, kind, id).toString('hex'));

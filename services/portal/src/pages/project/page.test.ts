@@ -1,13 +1,9 @@
 import { minuteOf } from '@playline/access-keys';
 import { createMemoryKeyUsage } from '@playline/access-keys/test';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { openPortal, type TestPortal } from '../../test/open-portal.ts';
+import { describe, expect, it } from 'vitest';
+import { openPortal, usePortal } from '../../test/open-portal.ts';
 
-let portal: TestPortal;
-beforeAll(async () => {
-  portal = await openPortal();
-});
-afterAll(() => portal.close());
+const portal = usePortal();
 
 const find = async (id: string) => (await portal.parts.projects.all()).find((project) => project.id === id)!;
 
@@ -40,7 +36,7 @@ describe('the page of a project', () => {
 });
 
 describe('the page of projects', () => {
-  it('the list shows projects with a role of the account, and all to administrators', async () => {
+  it('the list of projects shows projects with a role of the account, and all to administrators', async () => {
     const [one, other] = [await portal.addProject('One of two'), await portal.addProject('Other of two')];
     const member = (await (await portal.signIn({ project: one, role: 'analyst' })).get('/')).text;
     expect([member.includes(one.id), member.includes(other.id)]).toEqual([true, false]);
@@ -56,7 +52,7 @@ describe('the page of projects', () => {
     expect((await browser.get(location)).text).toContain('Create publishable key');
   });
 
-  it('the list shows the rate and the rejected share of each environment', async () => {
+  it('the list of projects shows the rate and the rejected share of each environment', async () => {
     const usage = createMemoryKeyUsage();
     const counted = await openPortal({ usage });
     const { id } = await counted.addProject('Busy');
@@ -68,7 +64,7 @@ describe('the page of projects', () => {
     expect(text).toContain('no events in the last hour');
   });
 
-  it('the list of an account without a role explains how to get one', async () => {
+  it('the list of projects of an account without a role explains how to get one', async () => {
     const { id } = await portal.addAccount({});
     const browser = portal.browser();
     browser.keep((await portal.parts.sessions.create({ accountId: id, userAgent: '', address: '' })).text);

@@ -1,11 +1,7 @@
-import { afterAll, beforeAll, expect, it } from 'vitest';
-import { openPortal, type TestPortal } from '../../test/open-portal.ts';
+import { expect, it } from 'vitest';
+import { usePortal } from '../../test/open-portal.ts';
 
-let portal: TestPortal;
-beforeAll(async () => {
-  portal = await openPortal();
-});
-afterAll(() => portal.close());
+const portal = usePortal();
 
 const PATH = '/instance/rate-limit-keys';
 const KEY = /rl_svcapik-[0-9A-Za-z]{36}/;
@@ -34,7 +30,7 @@ it.each([
   [{ window: '86401' }, 'the seconds of a window'],
   [{ expires: 'tomorrow' }, 'Enter the day of expiry'],
   [{ expires: '2027-02-31' }, 'Enter the day of expiry'],
-])('the form refuses %j and names the expected value', async (wrong, expected) => {
+])('the form of rate limit keys refuses %j and names the expected value', async (wrong, expected) => {
   const { status, text } = await (await portal.signIn()).submit(PATH, 'create', { ...PLAN, ...wrong });
   expect([status, text.includes(expected)]).toEqual([400, true]);
 });

@@ -1,7 +1,7 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import type { RejectionCount } from '../../reads/index.ts';
 import { createMemoryReads, type MemoryRows } from '../../test/memory-reads.ts';
-import { openPortal, type TestPortal } from '../../test/open-portal.ts';
+import { usePortal } from '../../test/open-portal.ts';
 
 const TRACE = 'ab'.repeat(16);
 const countOf = (over: Partial<RejectionCount> = {}): RejectionCount => ({
@@ -16,17 +16,12 @@ const countOf = (over: Partial<RejectionCount> = {}): RejectionCount => ({
   ...over,
 });
 
-let portal: TestPortal;
-/** Rows by environment. */
 const rows = {
   rejections: {} as Record<string, RejectionCount[]>,
   steps: {} as NonNullable<MemoryRows['steps']> & Record<string, unknown>,
   traces: {} as Record<string, Record<string, never[]>>,
 };
-beforeAll(async () => {
-  portal = await openPortal({ reads: createMemoryReads(rows) });
-});
-afterAll(() => portal.close());
+const portal = usePortal({ reads: createMemoryReads(rows) });
 
 async function openProject() {
   const project = await portal.addProject('Game');
@@ -36,7 +31,7 @@ async function openProject() {
 }
 
 describe('the page of rejections', () => {
-  it('the page shows rejections by code, field and client, and a chart over time', async () => {
+  it('the page of rejections shows rejections by code, field and client, and a chart over time', async () => {
     const { browser, environment, path } = await openProject();
     rows.rejections[environment.id] = [countOf()];
     Object.assign(rows.steps, {
@@ -60,7 +55,7 @@ describe('the page of rejections', () => {
     ]);
   });
 
-  it('the search by trace id shows the errors of one request and refuses an invalid id', async () => {
+  it('the search for rejections by trace id shows the errors of one request and refuses an invalid id', async () => {
     const { browser, environment, path } = await openProject();
     const found = { code: 'MISSING_REQUIRED_FIELD', field: 'eventName', surface: '', library: '', libraryVersion: '' };
     rows.traces[environment.id] = { [TRACE]: [{ ...found, receivedMs: Date.now() } as never] };

@@ -89,7 +89,6 @@ const toEmpty = (range: string) =>
     html`<p>No message of this environment was rejected in ${range}. To find a missing message, search for the trace id of its response below.</p>`,
   );
 
-/** A link to this page with another filter. */
 function toLink({ path }: Visit, filter: Readonly<Record<string, string>>, text: string): Markup {
   return html`<a href="${`${path}?${new URLSearchParams(filter)}`}">${text}</a>`;
 }
@@ -131,9 +130,7 @@ ${trace === '' ? '' : rows.length === 0 ? none : table('Rejections of the reques
 /** Units of the drawing; the style sheet sets its size. */
 const WIDTH = 600;
 const HEIGHT = 120;
-/** Part of a step between two bars. */
 const GAP = 0.2;
-/** A bar of few errors stays visible. */
 const BAR_MIN = 2;
 
 interface ChartSpan {

@@ -1,14 +1,10 @@
 import type { AuditEntry } from '@playline/access-keys';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { openPortal, type TestPortal } from '../../test/open-portal.ts';
+import { describe, expect, it } from 'vitest';
+import { openPortal, usePortal } from '../../test/open-portal.ts';
 import { addPerson, PASSWORD } from '../../test/people.ts';
 
-let portal: TestPortal;
 const written: AuditEntry[] = [];
-beforeAll(async () => {
-  portal = await openPortal({ audit: { append: async (entry) => void written.push(entry) } });
-});
-afterAll(() => portal.close());
+const portal = usePortal({ audit: { append: async (entry) => void written.push(entry) } });
 
 const signedIn = async (login: string) => {
   const browser = portal.browser();

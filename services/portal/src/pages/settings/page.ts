@@ -75,7 +75,6 @@ export function createSettingsPage(parts: PagesParts): PortalPage {
   };
 }
 
-/** Passkey options for a signed-in browser. */
 export function createPasskeyCreationPage({ signIn }: PagesParts): PortalPage {
   return {
     path: `${PATH}/passkey`,

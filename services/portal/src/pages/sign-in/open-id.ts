@@ -17,7 +17,6 @@ export type SignInPurpose =
 
 export interface ProviderRedirect {
   readonly purpose: SignInPurpose;
-  /** Code of a one-time link, '' without one. */
   readonly code?: string;
   /** Requires that the person signs in at the provider again. */
   readonly needsFreshSignIn?: boolean;
@@ -36,7 +35,6 @@ export async function redirectToProvider(
   }
 }
 
-/** Where a person can start again. */
 export function returnPathOf(purpose: SignInPurpose, code: string): string {
   if (purpose.kind === 'link') return '/settings';
   return purpose.kind === 'accept' ? `${purpose.path}?${new URLSearchParams({ code })}` : '/sign-in';
@@ -61,7 +59,6 @@ export function openIdForm(
   return openId === null ? html`` : visit.form(action, html`${fields}<button>${text} ${openId.label}</button>`);
 }
 
-/** For answers with such a form. */
 export function formsTo({ openId }: Pick<PagesParts, 'openId'>): { readonly formsTo: readonly string[] } {
   return { formsTo: openId?.origins ?? [] };
 }

@@ -1,14 +1,10 @@
 import { createMemorySessions } from '@playline/access-keys/test';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { openPortal, type TestPortal } from '../../test/open-portal.ts';
+import { describe, expect, it } from 'vitest';
+import { openPortal, usePortal } from '../../test/open-portal.ts';
 import { addPerson, PASSWORD } from '../../test/people.ts';
 import type { TestBrowser } from '../../test/test-browser.ts';
 
-let portal: TestPortal;
-beforeAll(async () => {
-  portal = await openPortal();
-});
-afterAll(() => portal.close());
+const portal = usePortal();
 
 /** @param also further fields, and `path` of another page */
 const signIn = (browser: TestBrowser, login: string, also: Record<string, string> = {}) => {

@@ -44,7 +44,6 @@ function openIdAction({ openId, frame }: PagesParts): Readonly<Record<string, Fo
   return { openid: { access: 'public', run } };
 }
 
-/** Signs in, and audits success and refusal. */
 const methodAction = (
   { frame, writeAudit }: PagesParts,
   way: 'password' | 'passkey',
@@ -88,7 +87,6 @@ ${passkey}${password}${openIdForm(parts, visit, { action: 'openid', text: 'Sign 
 <p class="quiet">Lost your password and passkeys? The operator of this instance can restore your access.</p>`;
 }
 
-/** Passkey options for a browser that signs in. */
 export function createPasskeyRequestPage({ signIn }: PagesParts): PortalPage {
   return {
     path: '/sign-in/passkey',

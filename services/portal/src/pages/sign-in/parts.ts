@@ -21,7 +21,6 @@ export function contextOf(
   return { store: accounts.changedBy(visit.author), sessions, actorId: visit.account?.id ?? '' };
 }
 
-/** The client of a sign-in, and its current session. */
 export function fromOf({ frame }: Pick<PagesParts, 'frame'>, { userAgent, address, exchange }: Visit) {
   const { cookie } = exchange.request.headers;
   const browserOf = (accountId: string) => frame.browserCookie.read(cookie, accountId);
@@ -47,7 +46,6 @@ export async function beginSession(
 
 export interface PasskeyButton {
   readonly kind: 'get' | 'create';
-  /** Path of the passkey options. */
   readonly options: string;
   readonly text: string;
 }
@@ -58,7 +56,6 @@ export function passkeyButton({ kind, options, text }: PasskeyButton): Markup {
 <p role="alert" data-passkey-error></p></div>`;
 }
 
-/** Scripts of pages with such a button. */
 export const PASSKEY_SCRIPTS = ['passkeys.js'];
 
 /** The browser's passkey response; null without one. */

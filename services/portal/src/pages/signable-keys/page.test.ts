@@ -1,8 +1,8 @@
 import { generateKeyPairSync } from 'node:crypto';
 import { grantCallsOf, type ProjectRecord, parseSignerPublicKey, type Role } from '@playline/access-keys';
 import { createSigner, parseSignerKeys } from '@playline/access-keys/signer';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { openPortal, type TestPortal } from '../../test/open-portal.ts';
+import { describe, expect, it } from 'vitest';
+import { openPortal, usePortal } from '../../test/open-portal.ts';
 
 const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
 const jwkOf = (key: typeof privateKey) => JSON.stringify(key.export({ format: 'jwk' }));
@@ -16,11 +16,7 @@ const settings = {
   signerKey: parseSignerPublicKey(jwkOf(publicKey)),
 };
 
-let portal: TestPortal;
-beforeAll(async () => {
-  portal = await openPortal({ settings });
-});
-afterAll(() => portal.close());
+const portal = usePortal({ settings });
 
 async function openProject(role: Role = 'developer') {
   const project = await portal.addProject('Game');
@@ -54,7 +50,7 @@ describe('the page of signable keys', () => {
     for (const part of record!.sealed.split('.').filter((each) => each !== '')) expect(text).not.toContain(part);
   });
 
-  it('the page shows the calls that grant the roles of a linked contract to each live key', async () => {
+  it('the page of signable keys shows the calls that grant the roles of a linked contract to each live key', async () => {
     const { browser, base, path, all } = await openProject();
     await browser.submit(path, 'create', { name: 'Minter' });
     const contract = `0x${'ab'.repeat(20)}`;

@@ -81,7 +81,6 @@ function ownerOf(visit: Visit) {
 interface Shown {
   readonly visit: Visit;
   readonly keys: readonly ShownSignableKey[];
-  /** Contracts of the environment. */
   readonly linked: readonly CollectionRecord[];
   readonly canCreate: boolean;
 }

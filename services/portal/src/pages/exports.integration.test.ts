@@ -1,0 +1,128 @@
+import { createLogger } from '@playline/runtime';
+import { until } from '@playline/testkit';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { openPortal, type TestPortal } from '../test/open-portal.ts';
+import { type OwnReads, openOwnReads } from '../test/own-reads.ts';
+
+/** Several queries of 2,000 rows. */
+const ROWS = 9_000;
+/** More than fits between the portal and a client that does not read. */
+const ROWS_TO_LEAVE = 25_000;
+
+let own: OwnReads;
+let portal: TestPortal;
+/** Number of rows that each query returned. */
+const queries: number[] = [];
+const logged: string[] = [];
+beforeAll(async () => {
+  own = await openOwnReads();
+  const { messages, audit } = own.reads;
+  const logger = createLogger({ service: 'portal', level: 'error' }, { write: (line: string) => logged.push(line) });
+  const reads: typeof own.reads = {
+    ...own.reads,
+    messages: async (...args) => {
+      const page = await messages(...args);
+      queries.push(page.messages.length);
+      return page;
+    },
+    audit: async (...args) => {
+      const entries = await audit(...args);
+      queries.push(entries.length);
+      return entries;
+    },
+  };
+  portal = await openPortal({ reads, logger });
+});
+afterAll(async () => {
+  await portal?.close();
+  await own?.close();
+});
+
+/** Inserts rows, `perTime` of them at each time, and returns the path of their page. */
+const SOURCES = {
+  messages: async (projectId: string, rows: number, perTime: number) => {
+    await own.send(`INSERT INTO events (environment_id, type, event_name, event_time, received_at, message_id, surface, user_id)
+      SELECT '${projectId}-production', 'track', 'jump',
+        toDateTime64('2026-11-01 00:00:00', 3, 'UTC') - toIntervalMillisecond(100000 * intDiv(number, ${perTime})),
+        now64(3), toUUID(concat('00000000-0000-4000-8000-', leftPad(toString(number), 12, '0'))), 'web', repeat('x', 100)
+      FROM numbers(${rows})`);
+    return `/projects/${projectId}/environments/production/live?since=2026-10-01T00:00&until=2026-11-01T00:01`;
+  },
+  audit: async (projectId: string, rows: number, perTime: number) => {
+    await own.send(`INSERT INTO audit_log (project_id, happened_at, entry_id, kind, object, action, actor, detail)
+      SELECT '${projectId}', fromUnixTimestamp64Milli(toInt64(${Date.now() - 60_000} - intDiv(number, ${perTime})), 'UTC'),
+        concat('key:', toString(cityHash64(number)), ':1'), 'key', concat('o-', toString(number)), 'key.create', 'ada',
+        repeat('x', 2000)
+      FROM numbers(${rows})`);
+    return `/projects/${projectId}/audit?`;
+  },
+};
+
+async function openProject(source: keyof typeof SOURCES, rows: number, perTime: number) {
+  const project = await portal.addProject('Game');
+  const path = await SOURCES[source](project.id, rows, perTime);
+  queries.length = 0;
+  return { path, browser: await portal.signIn({ project, role: 'owner' }) };
+}
+
+const idsIn = (text: string) => [...text.matchAll(/"(o-\d+|00000000-0000-4000-8000-\d{12})"/g)].map(([, id]) => id);
+
+describe('exported files', () => {
+  it.each([
+    ['messages', 1],
+    ['messages', 3_000],
+    ['audit', 7],
+    ['audit', ROWS],
+  ] as const)(
+    'the file of %s has each of 9,000 rows once, with %d at each time, in several queries',
+    async (source, perTime) => {
+      const { browser, path } = await openProject(source, ROWS, perTime);
+      const { status, text } = await browser.get(`${path}&as=csv`);
+      const ids = idsIn(text);
+      expect([status, ids.length, new Set(ids).size]).toEqual([200, ROWS, ROWS]);
+      expect(Math.max(...queries)).toBeLessThanOrEqual(2_000);
+      expect(logged).toEqual([]);
+    },
+  );
+
+  it('the portal stops its queries when the client of a file disconnects', async () => {
+    const { browser, path } = await openProject('messages', ROWS_TO_LEAVE, 1);
+    const abort = new AbortController();
+    const options = { headers: { cookie: browser.cookie }, signal: abort.signal };
+    const response = await fetch(`${portal.origin}${path}&as=csv`, options);
+    await response.body!.getReader().read();
+    abort.abort();
+    let before = -1;
+    await until('the queries stop', () => {
+      const isQuiet = before === queries.length;
+      before = queries.length;
+      return isQuiet;
+    });
+    expect([queries.length < ROWS_TO_LEAVE / 2_000, logged]).toEqual([true, []]);
+  });
+
+  it('a file breaks off when a later query fails, so that it is not taken for complete', async () => {
+    const { browser, path } = await openProject('audit', 5_000, 7);
+    const { audit } = portal.parts.reads;
+    let calls = 0;
+    Object.assign(portal.parts.reads, {
+      audit: (...args: Parameters<typeof audit>) =>
+        calls++ === 1 ? Promise.reject(new Error('connection lost')) : audit(...args),
+    });
+    await expect(browser.get(`${path}&as=csv`)).rejects.toThrow();
+    Object.assign(portal.parts.reads, { audit });
+    expect(calls).toBe(2);
+    await until('it is logged', () => logged.some((line) => line.includes('connection lost')));
+  });
+});
+
+it('the link to older entries leads through 300 entries of one millisecond', async () => {
+  const { browser, path } = await openProject('audit', 300, 300);
+  const shown: string[] = [];
+  for (let next: string | undefined = path; next !== undefined; ) {
+    const { text } = await browser.get(next);
+    shown.push(...[...text.matchAll(/<code>(o-\d+)<\/code>/g)].map(([, object]) => object!));
+    next = /href="([^"]*)">Older/.exec(text)?.[1]?.replaceAll('&amp;', '&');
+  }
+  expect([shown.length, new Set(shown).size]).toEqual([300, 300]);
+});
