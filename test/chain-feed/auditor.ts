@@ -1,6 +1,5 @@
 import type { FeedRig } from './feed-rig.ts';
 
-/** Numbers of rows at or below a watermark, by table. */
 export interface Audit {
   readonly partition: number;
   readonly watermark: number;
@@ -12,7 +11,6 @@ export interface Audit {
 const SERVED =
   "(SELECT substring(feed, 1, length(feed) - 4) AS chain, id, updated_at FROM activity_feeds WHERE entry = 'version' AND endsWith(feed, ' * *')) WHERE true";
 
-/** First reads the watermark of each partition, then counts the rows of the tables up to it. */
 export async function audit({
   chains,
   watermarks,
@@ -23,7 +21,6 @@ export async function audit({
     const watermark = await watermarks.read(partition);
     if (watermark === null) continue;
     const where = `chain IN (${own.map(({ name }) => `'${name}'`).join()}) AND updated_at <= fromUnixTimestamp64Micro(${watermark}, 'UTC')`;
-    // Readers see a row that was written twice as one row, so it counts once.
     const countIn = (from: string) => `(SELECT uniqExact(chain, id, updated_at) FROM ${from} AND ${where})`;
     const [activities = 0, versions = 0] = (
       await query(`SELECT ${countIn('activities WHERE true')}, ${countIn(SERVED)} FORMAT TSV`)

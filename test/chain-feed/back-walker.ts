@@ -1,23 +1,16 @@
 import type { ReaderParts } from './follower.ts';
 import { type FeedQuery, isLast } from './page-client.ts';
 
-/** A walk from a cursor back to the beginning. */
 export interface BackWalk {
   readonly query: FeedQuery;
   /** The walk covers everything before this time: its first cursor is just behind. */
   readonly upTo: number;
-  /** In the order of the pages, which is descending. */
   readonly rows: readonly { id: string; us: number }[];
-  /** The greatest watermark published until the end of the walk. */
   readonly watermark: number;
-  /** The cursor of the empty page before the first row. It leads forwards again. */
   readonly cursor: string;
 }
 
-/**
- * Walks back to the beginning by `previous_cursor`, from a cursor that some reader has left.
- * @returns null when no reader has left a cursor yet
- */
+/** Walks back by `previous_cursor` from a reader's cursor. @returns null when there is none yet */
 export async function walkBack({
   random,
   client,

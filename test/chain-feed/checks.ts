@@ -8,7 +8,6 @@ import type { Walk } from './follower.ts';
 import type { ServedVersion } from './served.ts';
 import { isWanted, lastVersions, type TimedVersion } from './truth.ts';
 
-/** For each chain its versions, ascending. */
 export type Versions = ReadonlyMap<string, readonly TimedVersion[]>;
 
 /** Every served row is a version exactly as published, at its final `updated_at`. */
@@ -24,13 +23,9 @@ export function checkServed(served: Iterable<ServedVersion>, versions: Versions,
   }
 }
 
-/** The last version of each activity in a walk. */
 const replicaOf = (rows: Walk['rows']): Map<string, number> => new Map(rows.map(({ id, us }) => [id, us]));
 
-/**
- * When a reader comes to the end, its replica has each matching activity at least in the version that was current at
- * the watermark before. Nothing may appear before that watermark later.
- */
+/** A replica at the end has each matching activity at least in the version at the watermark before. */
 export function checkArrivals(walk: Walk, versions: Versions, findings: Findings): void {
   const { chain, filters } = walk.query;
   const wanted = (versions.get(chain.name) ?? []).filter((version) => isWanted(version, filters));
@@ -59,11 +54,8 @@ export function checkComplete(walk: Walk, versions: Versions, findings: Findings
 }
 
 /**
- * During a walk back, updates move activities to the end of the feed, where the walk does not see them. So the promise
- * is: an activity before the walk's first cursor that is not updated until the walk is over appears at its position. A
- * reader who begins at a follower's cursor therefore has, together with that follower, everything. An activity that is
- * updated in between appears at its old position or not at all. No position appears twice; `Served` checks the order of rows
- * as they arrive.
+ * Activities before the cursor that are not updated during the walk appear at their position, others there or
+ * nowhere.
  */
 export function checkBackWalk(walk: BackWalk, versions: Versions, findings: Findings): void {
   const { query, upTo, rows, watermark } = walk;

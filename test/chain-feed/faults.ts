@@ -8,30 +8,21 @@ import { type FeedRig, WAIT_MAX_MS } from './feed-rig.ts';
 import type { RunningProcesses } from './processes.ts';
 import type { Served } from './served.ts';
 
-/**
- * Bound of the wait for a point. A writer without a partition of activities never reaches one, and is then cut off
- * wherever it is.
- */
+/** A writer without a partition of activities never reaches a point. */
 const REACH_MAX_MS = 3_000;
-/** Number of walks back that must end while there is no watermark. More than were in progress before. */
 const WALKS_WITHOUT_WATERMARKS = 3;
 
-/** What faults act on. */
 export interface Victims {
   readonly rig: FeedRig;
   readonly processes: RunningProcesses;
   readonly served: Served;
   readonly random: Random;
-  /** Draws the points of a block in turn: each one once before any comes again. */
   readonly drawPoint: () => KillPoint;
 }
 
 export type Fault = (victims: Victims) => Promise<Reached>;
 
-/**
- * Kills a writer in the middle of a block. What it had sent arrives either before its successor starts or after
- * everything else.
- */
+/** Kills a writer within a block. What it sent arrives before its successor starts, or after everything else. */
 const killWriter: Fault = async ({ rig, processes, random, drawPoint }) => {
   const point = drawPoint();
   const victim = random.pick(processes.writers);
@@ -48,10 +39,7 @@ const killWriter: Fault = async ({ rig, processes, random, drawPoint }) => {
   return { [`killed ${point}`]: Number(isReached) };
 };
 
-/**
- * Freezes a writer at a point of a block for longer than its session. It then continues beside the writer that has
- * taken over its partitions.
- */
+/** Freezes a writer at a point of a block for longer than its session. */
 const freezeWriter: Fault = async ({ rig, processes, random, drawPoint }) => {
   const point = drawPoint();
   const victim = random.pick(processes.writers);
@@ -102,10 +90,7 @@ const killApi: Fault = async ({ processes, random }) => {
   return { 'API killed': 1 };
 };
 
-/**
- * Restarts everything while Redis has no watermarks. Readers can still walk back from their cursors, and followers must
- * wait.
- */
+/** Restarts everything while Redis has no watermarks. */
 const restartAll: Fault = async ({ rig, processes, served }) => {
   const [writers, apis] = [processes.writers, processes.apis];
   for (const writer of writers) processes.dismiss(writer);
@@ -136,18 +121,13 @@ const takeEngineAway: Fault = async ({ rig, processes }) => {
   return { 'ClickHouse away': 1 };
 };
 
-/** The kinds of faults. Each is drawn once before any comes again. */
 const FAULTS: readonly Fault[] = [
   ...[killWriter, killWriter, freezeWriter],
   ...[endWriter, loseWatermarks, killApi, restartAll, takeEngineAway],
 ];
-/** Number of faults after which each kind has occurred. */
 export const ALL_KINDS: number = FAULTS.length;
 
-/**
- * Causes this many faults one after the other, and lets the writers catch up after each.
- * @param onLine called after each
- */
+/** Causes faults in sequence, and lets the writers catch up after each. @param onLine called after each */
 export async function tryFaults(
   victims: Omit<Victims, 'drawPoint'>,
   { count, onLine }: { count: number; onLine: (line: string) => void },

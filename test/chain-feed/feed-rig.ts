@@ -10,23 +10,17 @@ import { SMALL_BLOCKS } from '../faults/small-blocks.ts';
 import { type GatedProcess, startGatedProcess } from '../faults/writer-process.ts';
 import { openWatermarkWatch, type WatermarkWatch } from './watermark-watch.ts';
 
-/** A chain of the run, and the partition of its activities. */
 export interface FeedChain extends ShownChain {
   readonly partition: number;
 }
 
-/** A chain API as a process. */
 export interface Api {
   readonly url: string;
   readonly process: GatedProcess;
-  /**
-   * Number of pages that the API served under an old watermark because it could not read the current one: as last
-   * read, and as of now.
-   */
+  /** Pages served under an old watermark: as last read, and as of now. */
   readonly oldHorizons: { readonly known: number; fetch(): Promise<number> };
 }
 
-/** A version in the table. */
 export interface StoredVersion {
   readonly chain: string;
   readonly id: string;
@@ -35,11 +29,9 @@ export interface StoredVersion {
   readonly offset: number;
 }
 
-/** Separate topics, a database and a Redis in real stores, and the processes that use them. */
 export interface FeedRig {
   /** Three chains in one partition, two in another, one in a third. */
   readonly chains: readonly FeedChain[];
-  /** Full name of the topic, with its prefix. */
   readonly activities: string;
   readonly brokers: readonly string[];
   readonly log: LogAccess;
@@ -50,7 +42,6 @@ export interface FeedRig {
   query(sql: string): Promise<string>;
   /** Every row of `activities`, copies included. */
   versions(): Promise<StoredVersion[]>;
-  /** Number of records that the writers have not committed. */
   waiting(): Promise<number>;
   /** Waits until the writers have committed everything that was committed or aborted at the time of the call. */
   caughtUp(): Promise<void>;
@@ -58,13 +49,11 @@ export interface FeedRig {
 }
 
 const PARTITIONS = 3;
-/** Number of chains in each partition. */
 const CHAINS_IN: readonly number[] = [3, 2, 1];
 /** The shortest time in which heartbeats still arrive on a busy machine. Every kill waits for it. */
 export const SESSION_TIMEOUT_MS = 1_500;
 const WRITER = 'services/activity-writer/src/main.ts';
 const API = 'services/chain-api/src/main.ts';
-/** Long enough for a busy machine. */
 export const WAIT_MAX_MS = 120_000;
 
 export async function openFeedRig(stores: Stores): Promise<FeedRig> {
@@ -116,7 +105,6 @@ export async function openFeedRig(stores: Stores): Promise<FeedRig> {
   };
 }
 
-/** Chooses names that belong to the partitions as in `CHAINS_IN`. */
 function chooseChains(): FeedChain[] {
   const chosen: FeedChain[] = [];
   for (let number = 1; chosen.length < CHAINS_IN.reduce((sum, count) => sum + count); number++) {

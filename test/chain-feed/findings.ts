@@ -12,10 +12,8 @@ export const PROMISES = [
 ] as const;
 export type Promised = (typeof PROMISES)[number];
 
-/** Further findings of the same promise add nothing. */
 const STORED_MAX = 5;
 
-/** Collects broken promises, so that one run reports all of them. */
 export class Findings {
   readonly #broken = new Map<Promised, string[]>();
   readonly #startMs = performance.now();

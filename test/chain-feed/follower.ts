@@ -9,11 +9,9 @@ import type { WatermarkWatch } from './watermark-watch.ts';
 const DEATH_SHARE = 0.06;
 const NOTED_SHARE = 0.7;
 
-/** A moment at which a reader had come to the end of the feed. */
 export interface Arrival {
   /** The watermark of its partition, read before the request of the empty page. Everything up to it has been read. */
   readonly watermark: number;
-  /** Number of rows in the walk at that moment. */
   readonly count: number;
 }
 
@@ -31,19 +29,14 @@ export interface ReaderParts {
   readonly watermarks: WatermarkWatch;
   readonly findings: Findings;
   readonly starts: Starts;
-  /** Chooses what a new reader follows. */
   readonly draw: () => FeedQuery;
 }
 
-/**
- * A replica that keeps following `next_cursor`. It dies from time to time, and continues from the cursor that it stored
- * last.
- */
+/** A replica that follows `next_cursor`, dies at times, and continues from its stored cursor. */
 export class Follower {
   readonly #parts: ReaderParts;
   #walk: Walk;
   #cursor: string | null = null;
-  /** The content of its state file. */
   #noted: { cursor: string | null; count: number; arrivals: number } = { cursor: null, count: 0, arrivals: 0 };
   readonly walks: Walk[];
   deaths = 0;
@@ -54,7 +47,6 @@ export class Follower {
     this.walks = [this.#walk];
   }
 
-  /** Starts a separate walk from the cursor of another reader. */
   startAt(query: FeedQuery, cursor: string | null): void {
     this.#walk = { query, rows: [], arrivals: [] };
     this.walks.push(this.#walk);
@@ -91,7 +83,6 @@ export class Follower {
     this.#parts.starts.offer({ query, cursor: page.previous, upTo });
   }
 
-  /** Loses what was in memory. Rows since the stored cursor will be read again. */
   #die(): false {
     this.deaths++;
     const { rows, arrivals } = this.#walk;
@@ -101,12 +92,10 @@ export class Follower {
     return false;
   }
 
-  /** Starts from the beginning with another query. */
   begin(): void {
     this.startAt(this.#parts.draw(), null);
   }
 
-  /** Reads on until the watermark is certainly passed. */
   async finish(): Promise<void> {
     const before = this.#walk.arrivals.length;
     while (this.#walk.arrivals.length <= before) await this.step();

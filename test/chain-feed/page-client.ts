@@ -6,50 +6,35 @@ import type { Api, FeedChain } from './feed-rig.ts';
 import type { Findings } from './findings.ts';
 import { contractOf, indexedAtOf, typeOf } from './traffic.ts';
 
-/** An activity as a page has it. */
 export interface ServedRow {
   readonly id: string;
-  /** Its `updated_at` in epoch microseconds. */
   readonly us: number;
-  /** The whole row as text. */
   readonly text: string;
 }
 
 export interface ServedPage {
-  /** Ascending by `updated_at`. */
   readonly rows: readonly ServedRow[];
   readonly previous: string;
   readonly next: string;
-  /**
-   * False when the API may have served an old watermark because it could not read the current one. The API counts those
-   * pages.
-   */
+  /** False when the API may have served an old watermark. */
   isFresh(): Promise<boolean>;
 }
 
-/**
- * Whether a walk ends at this page. An empty page with a new cursor is not the end: the API stopped early because the
- * page became too expensive.
- * @param onward the page's cursor in the direction of the walk
- * @param requested the cursor of the request; null: from the beginning
- */
+/** An empty page with a new cursor is not the end. @param requested the cursor of the request; null: the beginning */
 export const isLast = ({ rows }: ServedPage, onward: string, requested: string | null): boolean =>
   rows.length === 0 && onward === requested;
 
-/** The chain and the filters that a reader follows. */
 export interface FeedQuery {
   readonly chain: FeedChain;
   readonly filters: ActivityFilters;
 }
 
-/** Most pages are small, so that a walk has many. Some are as large as allowed. */
 const PAGE_MAX = 30;
 const LARGE_SHARE = 0.3;
 const LARGE_MAX = 200;
 const ANSWER_MAX_MS = 10_000;
 const AGAIN_MS = 50;
 
-/** Reads pages. Tries the running APIs until one answers. */
 export interface PageClient {
   read(query: FeedQuery, cursor: string | null): Promise<ServedPage>;
 }
@@ -130,7 +115,6 @@ function parametersOf({ type, contractAddress, ...bounds }: ActivityFilters, ran
   ];
 }
 
-/** Chooses a chain and filters of any kind. Half of all readers use no filter. */
 export function drawQuery(random: Random, chains: readonly FeedChain[], numbers: number): FeedQuery {
   const chain = random.pick(chains);
   if (random.chance(0.5)) return { chain, filters: NO_FILTERS };

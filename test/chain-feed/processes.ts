@@ -11,17 +11,13 @@ const INSERT_MAX_MS = 40;
 const LONG_SHARE = 0.1;
 const LONG_MS = { min: 300, max: 1_000 };
 
-/** The running processes of a run. */
 export interface RunningProcesses {
   readonly writers: readonly GatedProcess[];
   readonly apis: readonly Api[];
-  /** Starts one more writer, and waits until it is ready. */
   join(): Promise<GatedProcess>;
-  /** Starts one more API, and waits until it is ready. */
   serve(): Promise<Api>;
   /** Starts one more API without waiting, because none is ready before the first watermark. */
   listen(): Promise<Api>;
-  /** Removes a writer or an API from the lists. The caller must end it. */
   dismiss(member: GatedProcess | Api): void;
 }
 
@@ -29,7 +25,6 @@ interface OpenProcesses extends RunningProcesses {
   close(): Promise<void>;
 }
 
-/** Starts two writers and two APIs. */
 export async function openProcesses(rig: FeedRig, random: Random): Promise<OpenProcesses> {
   let writers: readonly GatedProcess[] = [];
   let apis: readonly Api[] = [];

@@ -16,7 +16,6 @@ import { Starts } from './starts.ts';
 import { openTraffic, type Traffic } from './traffic.ts';
 import { addTimes, checkJournal, readLog } from './truth.ts';
 
-/** Number of readers of each kind. */
 const FOLLOWERS = 3;
 const NEWCOMERS = 3;
 /** Number of readers who walk back. Every second one turns round at the beginning. */
@@ -26,13 +25,10 @@ const AUDIT_PAUSE_MS = 100;
 
 export interface RunOptions {
   readonly seed: number;
-  /** Number of faults. */
   readonly faults: number;
-  /** Called with a line after each fault. */
   readonly onLine: (line: string) => void;
 }
 
-/** Result of a run. */
 export interface FeedRun {
   readonly findings: Findings;
   /** Number of faults by name. 0 means that the fault did not take effect. */
@@ -41,7 +37,6 @@ export interface FeedRun {
   readonly counts: Readonly<Record<string, number>>;
 }
 
-/** What readers and the auditor saw. */
 interface Recorded {
   readonly followers: Follower[];
   readonly walks: Walk[];
@@ -49,10 +44,7 @@ interface Recorded {
   readonly audits: Audit[];
 }
 
-/**
- * One run of a feed. Sources append and update activities, writers and APIs come and go, and readers follow all the
- * time. At the end everything that readers got is compared with the log.
- */
+/** One run: sources, writers, APIs and readers. At the end everything that readers got is compared with the log. */
 export async function runFeed(stores: Stores, options: RunOptions): Promise<FeedRun> {
   const { seed } = options;
   const rig = await openFeedRig(stores);
@@ -146,7 +138,6 @@ function openReaders({ rig, seen, over, parts }: Reading): Promise<void>[] {
   return [...followers, ...walkers, poll()];
 }
 
-/** Reads forwards from the cursor before the first row to the end. */
 async function walkForth(parts: ReaderParts, { query, cursor }: BackWalk): Promise<Walk> {
   const follower = new Follower(parts, query);
   follower.startAt(query, cursor);

@@ -3,7 +3,6 @@ import type { Findings } from './findings.ts';
 import type { ServedPage } from './page-client.ts';
 import type { WatermarkWatch } from './watermark-watch.ts';
 
-/** A version as a page showed it. */
 export interface ServedVersion {
   readonly chain: string;
   readonly id: string;
@@ -11,13 +10,11 @@ export interface ServedVersion {
   readonly text: string;
 }
 
-/** Collects every row that any reader got, and checks each page as it arrives. */
 export class Served {
   readonly #versions = new Map<string, ServedVersion>();
   readonly #watermarks: Pick<WatermarkWatch, 'greatest'>;
   readonly #findings: Findings;
   pages = 0;
-  /** Number of walks that reached the beginning. */
   walksBack = 0;
 
   constructor(watermarks: Pick<WatermarkWatch, 'greatest'>, findings: Findings) {
@@ -29,10 +26,7 @@ export class Served {
     return this.#versions.values();
   }
 
-  /**
-   * Notes a page. The watermark is read after the answer. It only falls when it is lost, so it is at least as high as
-   * when the page was made.
-   */
+  /** The watermark is read after the answer, so it is at least as high as for the page. */
   async note({ name: chain, partition }: FeedChain, { rows }: ServedPage): Promise<void> {
     this.pages++;
     for (const row of rows) {

@@ -1,7 +1,6 @@
 import type { Random } from '@playline/testkit/random';
 import type { FeedQuery } from './page-client.ts';
 
-/** A position from which a reader may walk back. */
 export interface Start {
   readonly query: FeedQuery;
   readonly cursor: string;
@@ -11,7 +10,6 @@ export interface Start {
 
 const STORED_MAX = 40;
 
-/** The cursors that readers have left recently, for readers who walk back. */
 export class Starts {
   readonly #kept: Start[] = [];
 
@@ -20,7 +18,6 @@ export class Starts {
     if (this.#kept.length > STORED_MAX) this.#kept.shift();
   }
 
-  /** Null when no reader has read anything yet. */
   draw(random: Random): Start | null {
     return this.#kept.length === 0 ? null : random.pick(this.#kept);
   }

@@ -16,7 +16,6 @@ const PAUSE_MAX_MS = 600;
 /** Limit of records that wait for writers, so that no run ends with minutes of them. */
 const WAITING_MAX = 150;
 const POLL_MS = 200;
-/** Longest time for which a transaction stays open. */
 const OPEN_MAX_MS = 1_200;
 
 /** Fixed members of activities, by number. Readers filter by them. */
@@ -30,16 +29,12 @@ export interface Journal {
   readonly aborted: Set<number>;
   /** Versions sent to be refused. One of them is valid if it comes first. */
   readonly wrong: Set<number>;
-  /** Numbers of transactions by outcome. */
   readonly transactions: { committed: number; aborted: number };
 }
 
-/** Sources that append and update activities until they are stopped. */
 export interface Traffic {
   readonly journal: Journal;
-  /** Number of activities so far. */
   readonly numbers: number;
-  /** Resolves when everything sent is committed or aborted. @throws the first error of a source */
   stop(): Promise<void>;
 }
 
@@ -83,7 +78,6 @@ export function openTraffic(rig: FeedRig, seed: number): Traffic {
   };
 }
 
-/** Assigns numbers of activities and versions for all sources. */
 class Desk {
   readonly journal: Journal;
   readonly #rig: FeedRig;
@@ -128,7 +122,6 @@ class Desk {
 
 const addressOf = (contract: number): Buffer => activityOf(contract).contractAddress;
 
-/** Members of an activity besides its number. */
 interface WrittenVersion {
   readonly chain: string;
   readonly version: number;
@@ -136,7 +129,6 @@ interface WrittenVersion {
   readonly contract: number;
 }
 
-/** A record. Its amount is the number of the version. */
 function recordOf(number: number, { chain, version, type, contract }: WrittenVersion): ActivityRecord {
   return activityOf(number, {
     chain,
@@ -184,10 +176,7 @@ class Source {
     await delay(random.integer(0, PAUSE_MAX_MS));
   }
 
-  /**
-   * Publishes in a transaction that stays open for a while. An aborted one is abandoned by its producer, and the next
-   * producer ends it.
-   */
+  /** Publishes in a transaction that stays open; an aborted one is ended by the next producer. */
   async #publishAtomically(burst: readonly { version: number; outgoing: Outgoing }[]): Promise<void> {
     const [openMs, isKept] = [this.#random.integer(0, OPEN_MAX_MS), this.#random.chance(0.6)];
     this.#beforeCommit = async () => {

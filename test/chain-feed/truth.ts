@@ -18,7 +18,6 @@ export interface TrueVersion {
   readonly shown: Readonly<Record<string, unknown>>;
 }
 
-/** A version with its `updated_at`. */
 export interface TimedVersion extends TrueVersion {
   readonly us: number;
 }
@@ -28,7 +27,6 @@ export interface LogTruth {
   readonly accepted: readonly TrueVersion[];
   /** `partition offset` of the records that must be dead letters. */
   readonly refused: ReadonlySet<string>;
-  /** Numbers of the versions in the log. */
   readonly numbers: ReadonlySet<number>;
 }
 
@@ -78,9 +76,7 @@ function toVersion({ partition, offset }: StreamRecord, record: ActivityRecord, 
   return { chain: chain.name, id: shown.id, type, contractAddress, indexedAt, partition, offset, shown };
 }
 
-/**
- * Asserts that the log has everything acknowledged and nothing aborted. Otherwise the checks below would prove nothing.
- */
+/** Otherwise the checks would prove nothing. */
 export function checkJournal({ numbers }: LogTruth, journal: Journal): void {
   const lost = [...journal.acknowledged].filter((number) => !numbers.has(number));
   const undone = [...journal.aborted].filter((number) => numbers.has(number));
@@ -88,10 +84,7 @@ export function checkJournal({ numbers }: LogTruth, journal: Journal): void {
     throw new Error(`the log has lost ${lost} and holds ${undone}, which were aborted`);
 }
 
-/**
- * Finds the row of each version, and reports faults of rows and dead letters.
- * @returns for each chain its versions, ascending
- */
+/** Finds the row of each version. @returns for each chain its versions, ascending */
 export async function addTimes(
   rig: FeedRig,
   { accepted, refused }: LogTruth,
@@ -126,7 +119,6 @@ export async function addTimes(
   );
 }
 
-/** Whether an activity passes these filters. */
 export function isWanted(version: TrueVersion, filters: ActivityFilters): boolean {
   const { type, contractAddress, fromIndexedAt, toIndexedAt } = filters;
   return (
@@ -137,7 +129,6 @@ export function isWanted(version: TrueVersion, filters: ActivityFilters): boolea
   );
 }
 
-/** The last version of each activity up to a time, by its id. @param versions ascending */
 export function lastVersions(versions: readonly TimedVersion[], upTo: number): Map<string, TimedVersion> {
   const last = new Map<string, TimedVersion>();
   for (const version of versions) {

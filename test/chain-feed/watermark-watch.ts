@@ -1,18 +1,11 @@
 import { openRedisWatermarks } from '@playline/chain/redis';
 import type { RedisDatabase } from '@playline/testkit';
 
-/** The watermarks in Redis, read independently of the tested processes. */
 export interface WatermarkWatch {
-  /** Number of times they were lost. */
   readonly losses: number;
-  /** Epoch microseconds; null when there is none. */
   read(partition: number): Promise<number | null>;
-  /**
-   * The greatest watermark published so far. Loss is simulated by reading and removing watermarks in one step, so this
-   * is never lower than what any process has read.
-   */
+  /** Never lower than what any process has read: watermarks are read and removed in one step. */
   greatest(partition: number): Promise<number>;
-  /** Removes the watermarks from Redis. */
   lose(): Promise<void>;
   close(): Promise<void>;
 }

@@ -123,7 +123,7 @@ export const FAULTS: readonly PlantedFault[] = [
   {
     what: 'A signed transaction is sent before the log has it, so a crash mints the asset a second time.',
     file: 'services/minter/src/lane/mint-lane.ts',
-    test: 'services/minter/src/lane/lane-journal.test.ts',
+    test: 'services/minter/src/lane/mint-lane.test.ts',
     find: 'await this.#writer.append(piece);',
     replace: 'void this.#writer.append(piece).catch(() => {});',
   },

@@ -64,10 +64,7 @@ async function operate(word: string, ...text: string[]) {
 
 const signerKeys = (): string => JSON.parse(readFileSync(join(stack.folder, 'secrets.json'), 'utf8')).signerKeys;
 
-/**
- * Opens a sealed key as the signer does. Only the signer can, and this test has read its private key from the stack's
- * secrets.
- */
+/** Opens a sealed key as the signer does, with the private key from the stack's secrets. */
 async function openAsSigner(sealed: string): Promise<Buffer> {
   const [jwk] = JSON.parse(Buffer.from(signerKeys(), 'base64url').toString());
   const { plaintext } = await compactDecrypt(sealed, createPrivateKey({ key: jwk, format: 'jwk' }));

@@ -1,7 +1,4 @@
-/**
- * Loaded before a program (`node --import`). Before the program prints anything, it dumps all of its memory, including
- * freed memory that was not overwritten, and then a heap snapshot. WRITE_MEMORY_TO is the folder.
- */
+/** Loaded with `node --import`: dumps all memory, also freed memory, and a heap snapshot into WRITE_MEMORY_TO. */
 import { closeSync, openSync, readFileSync, readSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
 import { writeHeapSnapshot } from 'node:v8';

@@ -196,7 +196,7 @@ export class HeadWatch {
     each.isLoggedAsLagging = lags;
     const { chain, logger } = this.options;
     const of = { chain: chain.name, node: each.node.name, head: each.heads.at(-1)?.number };
-    if (!lags) logger?.info(of, 'a node has the blocks of the others again');
+    if (!lags) logger?.info(of, 'node in sync with the others');
     else if (this.isSilent(each)) logger?.warn(of, 'node silent for half a minute: used last');
     else logger?.warn(of, 'node half a minute behind the others: used last');
   }

@@ -84,7 +84,7 @@ export class ChainLane {
     this.identity = options.identity ?? new ChainIdentity(chain.chainId);
     const onFault = (node: ChainNode, fault: Error) => {
       if (fault instanceof NodeFault) metrics.countFault(node, fault);
-      else options.logger?.error({ chain: chain.name, node: node.name, fault }, 'tokens could not be described');
+      else options.logger?.error({ chain: chain.name, node: node.name, fault }, 'describing tokens failed');
     };
     this.newTokens = new NewTokens({ chain: chain.name, onFault, nowMs: this.nowMs });
     this.readActivities = createReadActivities({ ...chain, chain: chain.name });
@@ -97,7 +97,7 @@ export class ChainLane {
       check: (node) => this.identity.check(node),
       onFault: (node, fault) => {
         metrics.countFault(node, fault);
-        options.logger?.debug({ chain: chain.name, node: node.name, kind: fault.kind, fault }, 'a node failed');
+        options.logger?.debug({ chain: chain.name, node: node.name, kind: fault.kind, fault }, 'node failed');
       },
     });
   }
@@ -131,7 +131,7 @@ export class ChainLane {
       if (!(fault instanceof FencedFault)) throw fault;
       metrics.countFenced();
       this.takeover.begin(await logs.readProgress(chain.name));
-      logger?.warn({ chain: chain.name }, 'fenced: another process indexes this chain');
+      logger?.warn({ chain: chain.name }, 'lane fenced by another process');
       return 'inactive';
     }
   }
@@ -210,7 +210,7 @@ export class ChainLane {
     this.progress = this.toProgress(reached);
     metrics.setIndexed(reached.nextLog === null ? reached.block : reached.block - 1);
     // Empty blocks are not worth a transaction.
-    if (activities.length + described.length + notices.length === 0) return this.logProgress();
+    if (activities.length + described.length + notices.length === 0) return this.publishProgress();
     this.logNotices(notices);
     const deadLetters = this.deadLetterLimit.take(notices, this.nowMs());
     await this.log!.publish({ activities, tokens: described, notices: deadLetters, progress: this.progress });
@@ -223,14 +223,14 @@ export class ChainLane {
   private async publishTokens(node: ChainNode): Promise<void> {
     if (this.progress === null) return;
     const tokens = await this.newTokens.describe(node, [], () => this.log!.readTokens());
-    if (tokens.length === 0) return this.logProgress();
+    if (tokens.length === 0) return this.publishProgress();
     await this.log!.publish({ activities: [], tokens, notices: [], progress: this.progress });
     this.publishedAtMs = this.nowMs();
     for (const { contractAddress } of tokens) this.newTokens.forget(toHexText(contractAddress));
     this.options.metrics.countPublished([], tokens.length);
   }
 
-  private async logProgress(): Promise<void> {
+  private async publishProgress(): Promise<void> {
     if (this.progress === null || this.nowMs() - this.publishedAtMs < PROGRESS_MS) return;
     const progress = { ...this.progress, changedAt: this.wallClockMs() };
     await this.log!.publish({ activities: [], tokens: [], notices: [], progress });
@@ -243,11 +243,7 @@ export class ChainLane {
   }
 
   private resume(): void {
-    if (this.isHalted)
-      this.options.logger?.warn(
-        { chain: this.options.chain.name },
-        'a node has the indexed block again: indexing resumes',
-      );
+    if (this.isHalted) this.options.logger?.warn({ chain: this.options.chain.name }, 'chain resumed');
     this.forks = 0;
     this.options.metrics.setHalted(false);
   }
@@ -257,19 +253,13 @@ export class ChainLane {
     this.forks++;
     if (this.forks !== FORKS_TO_HALT) return;
     this.options.metrics.setHalted(true);
-    const { number: block, hash } = fault.block;
-    this.options.logger?.error(
-      { chain: this.options.chain.name, block, hash, reason: fault.message },
-      'the chain was reorganised below its last final block: nothing is indexed until its nodes have this block again',
-    );
+    const fields = { chain: this.options.chain.name, ...fault.block, reason: fault.message };
+    this.options.logger?.error(fields, 'chain halted until its nodes have this block again');
   }
 
   private countReorg(depth: number): void {
     this.options.metrics.countReorg(depth);
-    this.options.logger?.info(
-      { chain: this.options.chain.name, depth },
-      'reorganisation: blocks that were not final yet were replaced',
-    );
+    this.options.logger?.info({ chain: this.options.chain.name, depth }, 'blocks replaced above the horizon');
   }
 
   private noteReading({ reading, log: { address: contract, blockNumber: block, logIndex: log } }: ReadLog): void {
@@ -277,10 +267,8 @@ export class ChainLane {
     if (reading.unread !== 'unindexed' || this.unindexed.has(contract) || this.unindexed.size >= UNINDEXED_MAX) return;
     this.unindexed.add(contract);
     const { name: chain } = this.options.chain;
-    this.options.logger?.warn(
-      { chain, contract, block, log },
-      'Transfer without indexed parameters of an unknown kind of token: add its contract to legacyTokens',
-    );
+    const fields = { chain, contract, block, log };
+    this.options.logger?.warn(fields, 'Transfer without indexed parameters: add its contract to legacyTokens');
   }
 
   /** One line per block. */
@@ -288,7 +276,7 @@ export class ChainLane {
     const { name: chain } = this.options.chain;
     for (const [block, own] of Map.groupBy(notices, (notice) => notice.block)) {
       const reasons = own.map((notice) => toNoticeText(chain, notice));
-      this.options.logger?.error({ chain, block, reasons }, 'logs over the budget of a block were summarised');
+      this.options.logger?.error({ chain, block, reasons }, 'logs over the budget summarised');
     }
   }
 }

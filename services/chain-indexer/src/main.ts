@@ -48,6 +48,6 @@ await runService(logger, async (use) => {
       topicPrefix: config.TOPIC_PREFIX,
     }),
   );
-  if (chains.length === 0) logger.info('CHAIN_NODES names no chain: nothing is indexed');
+  if (chains.length === 0) logger.info('no chain configured in CHAIN_NODES');
   lanes = await startLanes({ chains, createNode: (node) => createRpcNode(node), logs, metrics, logger, use });
 });

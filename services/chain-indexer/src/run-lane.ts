@@ -93,7 +93,7 @@ class LaneCourse {
     const isLong = this.faults > FAULTS_TO_LOG && this.nowMs() - this.loggedAtMs > LOG_EVERY_MS;
     if (this.faults !== FAULTS_TO_LOG && !isLong) return;
     this.loggedAtMs = this.nowMs();
-    logger?.warn({ chain, reason: this.reason }, 'indexing of this chain has stopped, and is tried again');
+    logger?.warn({ chain, reason: this.reason }, 'indexing failed, retrying');
   }
 }
 

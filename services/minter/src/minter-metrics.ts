@@ -31,7 +31,7 @@ export interface MinterMetricsParts {
 
 export function createMinterMetrics(parts: MinterMetricsParts): MinterMetrics {
   const { metrics, clock } = parts;
-  const requests = metrics.counter('playline_minter_requests_total', 'Requests by what became of them', ['result']);
+  const requests = metrics.counter('playline_minter_requests_total', 'Requests by outcome', ['result']);
   const logged = metrics.counter('playline_minter_transactions_total', 'Signed transactions on the log', ['kind']);
   const settled = metrics.counter('playline_minter_settled_total', 'Assets that are settled', ['status']);
   const untold = metrics.counter(
@@ -146,7 +146,7 @@ function watchLanes({ metrics, clock, workers }: MinterMetricsParts): void {
   );
   gauge(
     'playline_minter_open_nonces',
-    'Nonces that are not spent for good',
+    'Nonces without a final transaction',
     (worker) => worker.current?.ledger.openNonces.length ?? 0,
   );
   gauge('playline_minter_takeovers', 'Times that this process has taken the signer over', (worker) => worker.takeOvers);

@@ -212,8 +212,8 @@ export function logChainId(node: ChainNode, { chain, chainId: wanted, logger }: 
       const answered = await node.chainId();
       if (answered !== last) {
         const fields = { chain, wantedChainId: wanted, answeredChainId: answered };
-        if (answered === wanted) logger.info(fields, 'a node of the chain reports the right chain id again');
-        else logger.warn(fields, 'a node of the chain reports another chain id, and is not used');
+        if (answered === wanted) logger.info(fields, 'node reports the right chain id again');
+        else logger.warn(fields, 'node skipped: another chain id');
       }
       last = answered;
       return answered;

@@ -63,18 +63,12 @@ export function openQueryClient(target: ClickHouseTarget, limits: ClickHouseLimi
 }
 
 class ClosedConnection extends Error {
-  override readonly name = 'ClosedConnection';
   readonly code = 'ECONNRESET';
 }
 
 function toQuery(params: TextParams, settings: QuerySettings): string {
-  const parts = Object.entries(params).map(([name, text]) => `&param_${name}=${encodeURIComponent(toEscaped(text))}`);
-  return (
-    parts.join('') +
-    Object.entries(settings)
-      .map(([name, value]) => `&${name}=${value}`)
-      .join('')
-  );
+  const given = Object.entries(params).map(([name, text]) => `&param_${name}=${encodeURIComponent(toEscaped(text))}`);
+  return [...given, ...Object.entries(settings).map(([name, value]) => `&${name}=${value}`)].join('');
 }
 
 /** ClickHouse parses a parameter like a TSV field. */
@@ -104,11 +98,11 @@ function settle(dispatch: (handler: Handler) => unknown): Promise<Answer> {
         if (status === 200) resolve({ bytes, readRows });
         else reject(parseError(bytes.toString()));
       },
-      onResponseError: (_controller, fault) => reject(status === 0 && isClosed(fault) ? toClosed(fault) : fault),
+      onResponseError: (_controller, fault) =>
+        reject(status === 0 && isClosed(fault) ? new ClosedConnection(fault.message) : fault),
     });
   });
 }
 
 const isClosed = (fault: Error): boolean =>
   fault instanceof errors.SocketError || (fault as NodeJS.ErrnoException).code === 'ECONNRESET';
-const toClosed = ({ message }: Error) => new ClosedConnection(message);

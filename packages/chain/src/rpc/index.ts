@@ -36,13 +36,16 @@ const CALLS_ANSWER_BYTES_MAX = 8 * 1024 * 1024;
 
 const toHex = (number: number) => `0x${number.toString(16)}`;
 
+function openTransport(
+  { url, timeoutMs = TIMEOUT_MS, fetch: fetchImpl = fetch }: Omit<RpcNodeOptions, 'name'>,
+  answerBytesMax?: number,
+) {
+  return createTransport({ url, timeoutMs, fetch: fetchImpl, answerBytesMax });
+}
+
 /** The text of an error may quote the URL. @throws NodeFault when there is no answer */
-export function createRpcClient({
-  url,
-  timeoutMs = TIMEOUT_MS,
-  fetch: fetchImpl = fetch,
-}: Omit<RpcNodeOptions, 'name'>): (call: RpcCall) => Promise<RpcAnswer> {
-  const send = createTransport({ url, timeoutMs, fetch: fetchImpl });
+export function createRpcClient(target: Omit<RpcNodeOptions, 'name'>): (call: RpcCall) => Promise<RpcAnswer> {
+  const send = openTransport(target);
   let lastId = 0;
   return async ({ method, params }) => {
     const wanted = ++lastId;
@@ -54,12 +57,10 @@ export function createRpcClient({
 }
 
 /** One batch; answers are in order. @throws NodeFault when one is missing or batches are not supported */
-export function createRpcBatches({
-  url,
-  timeoutMs = TIMEOUT_MS,
-  fetch: fetchImpl = fetch,
-}: Omit<RpcNodeOptions, 'name'>): (calls: readonly RpcCall[]) => Promise<readonly RpcAnswer[]> {
-  const send = createTransport({ url, timeoutMs, fetch: fetchImpl });
+export function createRpcBatches(
+  target: Omit<RpcNodeOptions, 'name'>,
+): (calls: readonly RpcCall[]) => Promise<readonly RpcAnswer[]> {
+  const send = openTransport(target);
   let lastId = 0;
   return async (calls) => {
     const requests = calls.map((call) => ({ jsonrpc: '2.0', id: ++lastId, ...call }));
@@ -78,13 +79,12 @@ class RpcNode implements ChainNode {
   private readonly batches: BatchSender;
   private readonly contracts: BatchSender;
 
-  constructor({ name, url, timeoutMs = TIMEOUT_MS, fetch: fetchImpl = fetch }: RpcNodeOptions) {
+  constructor({ name, ...target }: RpcNodeOptions) {
     this.name = name;
-    this.client = createRpcClient({ url, timeoutMs, fetch: fetchImpl });
-    this.batches = new BatchSender(createTransport({ url, timeoutMs, fetch: fetchImpl }));
-    const callsTimeoutMs = Math.min(timeoutMs, CALLS_TIMEOUT_MS);
-    const ofContracts = { timeoutMs: callsTimeoutMs, answerBytesMax: CALLS_ANSWER_BYTES_MAX };
-    this.contracts = new BatchSender(createTransport({ url, fetch: fetchImpl, ...ofContracts }));
+    this.client = createRpcClient(target);
+    this.batches = new BatchSender(openTransport(target));
+    const timeoutMs = Math.min(target.timeoutMs ?? TIMEOUT_MS, CALLS_TIMEOUT_MS);
+    this.contracts = new BatchSender(openTransport({ ...target, timeoutMs }, CALLS_ANSWER_BYTES_MAX));
   }
 
   private async request(call: RpcCall): Promise<unknown> {
@@ -179,12 +179,8 @@ export function createRpcNode(options: RpcNodeOptions): ChainNode {
 }
 
 /** For methods that `ChainNode` lacks. Repeats calls without an answer. */
-export function createCallNode({
-  url,
-  timeoutMs = TIMEOUT_MS,
-  fetch: fetchImpl = fetch,
-}: Omit<RpcNodeOptions, 'name'>): CallNode {
-  const send = createTransport({ url, timeoutMs, fetch: fetchImpl });
+export function createCallNode(target: Omit<RpcNodeOptions, 'name'>): CallNode {
+  const send = openTransport(target);
   let lastId = 0;
   return async (call) => resultOf(parseAnswer(await send({ jsonrpc: '2.0', id: ++lastId, ...call })).answer);
 }

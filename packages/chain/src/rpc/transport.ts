@@ -7,7 +7,7 @@ export interface TransportOptions {
   readonly timeoutMs: number;
   readonly fetch: typeof fetch;
   /** Bounds memory. */
-  readonly answerBytesMax?: number;
+  readonly answerBytesMax?: number | undefined;
 }
 
 const ANSWER_BYTES_MAX = 128 * 1024 * 1024;

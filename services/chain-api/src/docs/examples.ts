@@ -11,6 +11,9 @@ export interface DocsSettings {
   readonly chains: readonly ChainSettings[];
 }
 
+export const example = (name: string, title: string, request: Example['request'], answer: Example['answer']) =>
+  ({ name, title, request, answer }) satisfies Example;
+
 /** Calls used up; store unavailable; quota used up; brokers silent. */
 export type Situation = 'limited' | 'broken' | 'spent' | 'mute';
 
@@ -28,39 +31,29 @@ export function createTokenExamples(settings: DocsSettings): Example[] {
   const chain = firstOf(settings);
   const at = (contract: string) => `/v1/chains/${chain.name}/tokens/${contract}`;
   return [
-    {
-      name: 'token',
-      title: 'A token of a game',
-      request: get(at(CONTRACT)),
-      answer: success(200, { result: createGold(chain) }),
-    },
-    {
-      name: 'token-known',
-      title: 'Nothing has changed',
-      request: get(at(CONTRACT), { 'if-none-match': '*' }),
-      answer: success(304, null),
-    },
-    {
-      name: 'token-address',
-      title: 'An address that is none',
-      request: get(at('0x12')),
-      answer: invalid(settings, 'contract_address', `contract_address must be ${ADDRESS_EXPECTED}`),
-    },
-    {
-      name: 'token-key',
-      title: 'An unknown rate limit key',
-      request: get(at(CONTRACT), { 'x-api-key': 'unknown' }),
-      answer: envelope(settings, 'AUTHENTICATION_ERROR', {
+    example('token', 'A token of a game', get(at(CONTRACT)), success(200, { result: createGold(chain) })),
+    example('token-known', 'Nothing has changed', get(at(CONTRACT), { 'if-none-match': '*' }), success(304, null)),
+    example(
+      'token-address',
+      'An address that is none',
+      get(at('0x12')),
+      invalid(settings, 'contract_address', `contract_address must be ${ADDRESS_EXPECTED}`),
+    ),
+    example(
+      'token-key',
+      'An unknown rate limit key',
+      get(at(CONTRACT), { 'x-api-key': 'unknown' }),
+      envelope(settings, 'AUTHENTICATION_ERROR', {
         message: 'The key in x-api-key is not valid.',
         details: { header: 'x-api-key' },
       }),
-    },
-    {
-      name: 'token-unknown',
-      title: 'A contract that is no token',
-      request: get(at(UNKNOWN)),
-      answer: envelope(settings, 'RESOURCE_NOT_FOUND', { message: 'There is no such token.' }),
-    },
+    ),
+    example(
+      'token-unknown',
+      'A contract that is no token',
+      get(at(UNKNOWN)),
+      envelope(settings, 'RESOURCE_NOT_FOUND', { message: 'There is no such token.' }),
+    ),
   ];
 }
 
@@ -69,36 +62,31 @@ export function createHistoryExamples(settings: DocsSettings): Example[] {
   const at = (query: string) => `/v1/chains/${chain.name}/activity-history${query}`;
   const page = { previous_cursor: EXAMPLE_CURSOR, next_cursor: EXAMPLE_CURSOR };
   return [
-    {
-      name: 'history',
-      title: 'The first page',
-      request: get(at('?page_size=1')),
-      answer: success(200, { result: [createMint(chain)], page }),
-    },
-    {
-      name: 'history-next',
-      title: 'The next page: nothing has come yet',
-      request: get(at(`?page_cursor=${CURSOR_PLACEHOLDERS.next}`)),
-      answer: success(200, { result: [], page }),
-    },
-    {
-      name: 'history-sales',
-      title: 'Sales of one contract since a time',
-      request: get(at(`?contract_address=${CONTRACT}&activity_type=sale&from_updated_at=2026-11-01T00:00:00Z`)),
-      answer: success(200, { result: [], page }),
-    },
-    {
-      name: 'history-page-size',
-      title: 'A page that is too large',
-      request: get(at('?page_size=201')),
-      answer: invalid(settings, 'page_size', 'page_size must be a whole number from 1 to 200'),
-    },
-    {
-      name: 'history-chain',
-      title: 'A chain that is not served',
-      request: get('/v1/chains/unknown-chain/activity-history'),
-      answer: envelope(settings, 'RESOURCE_NOT_FOUND', { message: 'There is no such chain.' }),
-    },
+    example('history', 'The first page', get(at('?page_size=1')), success(200, { result: [createMint(chain)], page })),
+    example(
+      'history-next',
+      'The next page: nothing has come yet',
+      get(at(`?page_cursor=${CURSOR_PLACEHOLDERS.next}`)),
+      success(200, { result: [], page }),
+    ),
+    example(
+      'history-sales',
+      'Sales of one contract since a time',
+      get(at(`?contract_address=${CONTRACT}&activity_type=sale&from_updated_at=2026-11-01T00:00:00Z`)),
+      success(200, { result: [], page }),
+    ),
+    example(
+      'history-page-size',
+      'A page that is too large',
+      get(at('?page_size=201')),
+      invalid(settings, 'page_size', 'page_size must be a whole number from 1 to 200'),
+    ),
+    example(
+      'history-chain',
+      'A chain that is not served',
+      get('/v1/chains/unknown-chain/activity-history'),
+      envelope(settings, 'RESOURCE_NOT_FOUND', { message: 'There is no such chain.' }),
+    ),
     ...createTroubles(settings, at('')),
   ];
 }
@@ -106,30 +94,34 @@ export function createHistoryExamples(settings: DocsSettings): Example[] {
 function createTroubles(settings: DocsSettings, target: string): Example[] {
   return [
     {
-      name: 'history-limited',
-      title: 'More calls than the limit',
+      ...example(
+        'history-limited',
+        'More calls than the limit',
+        get(target),
+        envelope(settings, 'TOO_MANY_REQUESTS_ERROR', { headers: { 'retry-after': '300' } }),
+      ),
       situation: 'limited',
-      request: get(target),
-      answer: envelope(settings, 'TOO_MANY_REQUESTS_ERROR', { headers: { 'retry-after': '300' } }),
     },
     {
-      name: 'history-broken',
-      title: 'The store is away',
+      ...example(
+        'history-broken',
+        'The store is unavailable',
+        get(target),
+        envelope(settings, 'INTERNAL_SERVER_ERROR'),
+      ),
       situation: 'broken',
-      request: get(target),
-      answer: envelope(settings, 'INTERNAL_SERVER_ERROR'),
     },
   ];
 }
 
 export function createNowhereExamples(settings: DocsSettings): Example[] {
   return [
-    {
-      name: 'unknown-path',
-      title: 'A path that is none',
-      request: get(`/v1/chains/${firstOf(settings).name}/history`),
-      answer: envelope(settings, 'RESOURCE_NOT_FOUND', { message: 'No operation has this path and method.' }),
-    },
+    example(
+      'unknown-path',
+      'A path that is none',
+      get(`/v1/chains/${firstOf(settings).name}/history`),
+      envelope(settings, 'RESOURCE_NOT_FOUND', { message: 'No operation has this path and method.' }),
+    ),
   ];
 }
 

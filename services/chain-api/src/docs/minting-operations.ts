@@ -137,52 +137,52 @@ const headerOf = (name: string, description: string, pattern: string): HeaderSpe
   description,
   schema: { type: 'string', pattern },
 });
+const CONFLICT = 'Reference ids are taken; `details.values` has each. Nothing was accepted, nothing counted.';
 const COUNT = '^\\d+$';
 const TIME = '^\\d{4}-.*Z$';
 
 const MINT_HEADERS: readonly HeaderSpec[] = [
   headerOf('imx-mint-requests-limit', 'Burst of token ids that the project may request.', COUNT),
-  headerOf('imx-mint-requests-limit-reset', 'When all of them are there again: ISO 8601.', TIME),
+  headerOf('imx-mint-requests-limit-reset', 'When the quota is full again: ISO 8601.', TIME),
   headerOf('imx-remaining-mint-requests', 'Token ids that are left.', COUNT),
   headerOf('imx-mint-requests-retry-after', 'Seconds to wait; 0 when more may be sent.', COUNT),
 ];
 const REFRESH_HEADERS: readonly HeaderSpec[] = [
   headerOf('imx-refreshes-limit', 'Burst of collections, tokens and stacks that the project may refresh.', COUNT),
-  headerOf('imx-refresh-limit-reset', 'When all of them are there again: ISO 8601.', TIME),
+  headerOf('imx-refresh-limit-reset', 'When the quota is full again: ISO 8601.', TIME),
   headerOf('imx-remaining-refreshes', 'Those that are left.', COUNT),
   headerOf('Retry-After', 'Seconds to wait; 0 when more may be sent.', COUNT),
 ];
 
-const CONFLICT = createAnswer(
-  409,
-  'Reference ids are taken; `details.values` has each. Nothing was accepted, nothing counted.',
-  { codes: ['CONFLICT_ERROR'] },
-);
+const faultOf = (
+  status: number,
+  code: AnswerSpec['codes'][number],
+  description: string,
+  headers: readonly HeaderSpec[] = [],
+) => createAnswer(status, description, { codes: [code], headers });
 
 /** @param conflicts answers that only some operations have */
 function createFaults(...conflicts: readonly AnswerSpec[]): readonly AnswerSpec[] {
+  const invalid =
+    'A part is missing or invalid; `details.errors` has each. If the body is not JSON in UTF-8, `details` has `offset`, `line`, `column` and `found`.';
+  const refused =
+    'More calls than the limit, or more than the quota of the project (see the header fields of the operation). For mints also too many pending assets (`details`: `{"limit":"pending_assets"}`) or too many failed ones (`{"limit":"failed_assets"}`).';
   return [
-    createAnswer(
-      400,
-      'Something is missing or not valid; `details.errors` has each part that is not. If the body is not JSON in UTF-8, `details` has `offset`, `line`, `column` and `found`.',
-      { codes: ['VALIDATION_ERROR'] },
+    faultOf(400, 'VALIDATION_ERROR', invalid),
+    faultOf(401, 'UNAUTHORISED_REQUEST', 'The secret key is not valid.'),
+    faultOf(403, 'AUTHENTICATION_ERROR', 'The collection belongs to another project or environment than the key.'),
+    faultOf(
+      404,
+      'RESOURCE_NOT_FOUND',
+      'The chain is not served, the collection is not linked, or it has no such mint request.',
     ),
-    createAnswer(401, 'The secret key is not valid.', { codes: ['UNAUTHORISED_REQUEST'] }),
-    createAnswer(403, 'The collection belongs to another project or environment than the key.', {
-      codes: ['AUTHENTICATION_ERROR'],
-    }),
-    createAnswer(404, 'The chain is not served, the collection is not linked, or it has no such mint request.', {
-      codes: ['RESOURCE_NOT_FOUND'],
-    }),
     ...conflicts,
-    createAnswer(
-      429,
-      'More calls than the limit, or more than the quota of the project (see the header fields of the operation). For mints also too many pending assets (`details`: `{"limit":"pending_assets"}`) or too many failed ones (`{"limit":"failed_assets"}`).',
-      { codes: ['TOO_MANY_REQUESTS_ERROR'], headers: [RETRY_AFTER] },
+    faultOf(429, 'TOO_MANY_REQUESTS_ERROR', refused, [RETRY_AFTER]),
+    faultOf(
+      500,
+      'INTERNAL_SERVER_ERROR',
+      'The service failed, or the outcome is unknown; send the same request again.',
     ),
-    createAnswer(500, 'The service failed, or does not know yet; send the same request again.', {
-      codes: ['INTERNAL_SERVER_ERROR'],
-    }),
   ];
 }
 
@@ -216,7 +216,7 @@ const bodyOf = (description: string, schema: z.ZodType) => ({ description, schem
 
 function createRefreshes(examples: MintingExamples): Rest[] {
   const accepted = createAnswer(202, 'The metadata is recorded.', { schema: refreshAnswer, headers: REFRESH_HEADERS });
-  const latest = 'What is given last counts. Every member is required, and may be null; others are ignored.';
+  const latest = 'The last request counts. Every member is required, and may be null; others are ignored.';
   return [
     {
       id: 'refreshCollectionMetadata',
@@ -269,7 +269,7 @@ function createMints(examples: MintingExamples): Rest[] {
       body: bodyOf('One to a hundred assets, at most 2 MiB. null counts as absent.', mintBody),
       answers: [
         createAnswer(202, 'Every asset is accepted.', { schema: mintAnswer, headers: MINT_HEADERS }),
-        ...createFaults(CONFLICT),
+        ...createFaults(faultOf(409, 'CONFLICT_ERROR', CONFLICT)),
       ],
       examples: examples.mint,
     },
@@ -283,7 +283,7 @@ function createMints(examples: MintingExamples): Rest[] {
         'The end is a page without requests. A cursor belongs to the collection and the status that it was returned for.',
       ],
       parameters: [
-        inQuery('status', 'Those alone that have it.', statusParameter),
+        inQuery('status', 'Only requests with this status.', statusParameter),
         inQuery('page_cursor', 'A cursor of an earlier page.', z.string()),
         inQuery('page_size', 'Requests at most.', pageSizeParameter),
       ],

@@ -6,6 +6,7 @@ import { ACTIVITY_TYPES } from '@playline/contracts';
 import { expect, it, onTestFinished, vi } from 'vitest';
 import {
   CHAIN,
+  expectEnvelope,
   OTHER_CHAIN,
   OTHER_PARTITION,
   openChainApi,
@@ -152,4 +153,122 @@ it.each(ACTIVITY_TYPES)('GET activity-history returns the details of a %s unchan
   const api = await openChainApi();
   await api.put(activityRow({ type }));
   expect((await api.history()).result[0]).toMatchObject({ type, details: DETAILS[type] });
+});
+
+const HISTORY = `/${CHAIN.name}/activity-history`;
+
+const cursorOf = async (api: TestChainApi) => {
+  await api.put(activityRow());
+  return (await api.history({ activity_type: 'mint' })).page.next_cursor;
+};
+
+async function expectRefused(answer: Response, ...fields: string[]): Promise<void> {
+  expect(answer.status).toBe(400);
+  const errors = fields.map((field) => ({ field, message: expect.stringContaining(field) }));
+  await expectEnvelope(answer, 'VALIDATION_ERROR', { errors });
+}
+
+it('GET activity-history answers 400 with all invalid parameters', async () => {
+  const api = await openChainApi();
+  await expectRefused(await api.get(`${HISTORY}?page_size=201`), 'page_size');
+  await expectRefused(
+    await api.get(`${HISTORY}?page_size=0&activity_type=gift&from_updated_at=today`),
+    'from_updated_at',
+    'activity_type',
+    'page_size',
+  );
+});
+
+it('GET activity-history answers 400 to a bound under both of its names', async () => {
+  const api = await openChainApi();
+  const time = '2026-11-22T12:00:00Z';
+  for (const bound of ['from', 'to'])
+    await expectRefused(
+      await api.get(`${HISTORY}?${bound}_updated_at=${time}&${bound}_indexed_at=${time}`),
+      `${bound}_updated_at`,
+    );
+});
+
+it('GET activity-history answers 400 to a cursor with any character changed', async () => {
+  const api = await openChainApi();
+  const cursor = await cursorOf(api);
+  for (let at = 0; at < cursor.length; at++) {
+    const edited = cursor.slice(0, at) + (cursor[at] === 'A' ? 'B' : 'A') + cursor.slice(at + 1);
+    await expectRefused(await api.get(`${HISTORY}?activity_type=mint&page_cursor=${edited}`), 'page_cursor');
+  }
+});
+
+it('GET activity-history answers 400 to a cursor of other filters, another chain or another service', async () => {
+  const api = await openChainApi();
+  const cursor = await cursorOf(api);
+  const foreign = await cursorOf(await openChainApi({ cursorSecret: randomBytes(32) }));
+  for (const path of [
+    `${HISTORY}?page_cursor=${cursor}`,
+    `${HISTORY}?activity_type=sale&page_cursor=${cursor}`,
+    `/${OTHER_CHAIN.name}/activity-history?activity_type=mint&page_cursor=${cursor}`,
+    `${HISTORY}?activity_type=mint&page_cursor=${foreign}`,
+  ])
+    await expectRefused(await api.get(path), 'page_cursor');
+  expect((await api.get(`${HISTORY}?activity_type=mint&page_size=7&page_cursor=${cursor}`)).status).toBe(200);
+});
+
+it('GET activity-history answers 400 to a query that is not percent-encoded UTF-8', async () => {
+  const answer = await (await openChainApi()).get(`${HISTORY}?activity_type=%ff`);
+  expect(answer.status).toBe(400);
+  await expectEnvelope(answer, 'VALIDATION_ERROR');
+});
+
+it('GET activity-history answers 400 without a read of the store', async () => {
+  const readPage = () => Promise.reject(new Error('read'));
+  const api = await openChainApi({ store: { readPage } });
+  expect((await api.get(`${HISTORY}?page_size=0`)).status).toBe(400);
+  expect((await api.get(HISTORY)).status).toBe(500);
+});
+
+it('an address that has used up its calls gets 429 from both reads', async () => {
+  const api = await openChainApi({ RATE_LIMIT_CALLS: 3 });
+  const history = `/${CHAIN.name}/activity-history`;
+  for (const path of [history, `/${CHAIN.name}/tokens/${addressOf(2)}`, `${history}?page_size=0`]) await api.get(path);
+  const answer = await api.get(history);
+  expect(answer.status).toBe(429);
+  expect(answer.headers.get('retry-after')).toBe('300');
+  await expectEnvelope(answer, 'TOO_MANY_REQUESTS_ERROR');
+});
+
+it.each([
+  ['fails', () => Promise.reject(new Error('clickhouse-7.internal refused'))],
+  ['takes longer than the deadline', () => new Promise<never>(() => {})],
+])('GET activity-history answers 500 without the reason while the store %s', async (_case, readPage) => {
+  const api = await openChainApi({ store: { readPage }, READ_DEADLINE_MS: 100 });
+  const answer = await api.get(HISTORY);
+  expect(answer.status).toBe(500);
+  await expectEnvelope(answer, 'INTERNAL_SERVER_ERROR');
+  expect(api.logLines).toHaveLength(1);
+});
+
+it('GET activity-history answers 500 until a watermark has been read once, although there are rows', async () => {
+  const api = await openChainApi({ watermarks: { read: () => Promise.reject(new Error('ECONNREFUSED')) } });
+  await api.put(activityRow());
+  const answer = await api.get(HISTORY);
+  expect(answer.status).toBe(500);
+  await expectEnvelope(answer, 'INTERNAL_SERVER_ERROR');
+});
+
+it('GET activity-history answers 500 to a forward cursor before the first watermark', async () => {
+  const api = await openChainApi({ watermarks: { read: async () => null } });
+  await api.put(activityRow());
+  const answer = await api.get(HISTORY);
+  expect(answer.status).toBe(500);
+  await expectEnvelope(answer, 'INTERNAL_SERVER_ERROR');
+  expect(api.logLines.join()).toContain('no watermark is known');
+});
+
+it('GET activity-history answers 500 when rows are in another partition than the watermark', async () => {
+  const other = (PARTITION + 1) % 6;
+  const api = await openChainApi({ watermarks: { read: async () => NOON_US + 1000 } });
+  await api.put(activityRow({ partition: other }));
+  const answer = await api.get(HISTORY);
+  expect(answer.status).toBe(500);
+  await expectEnvelope(answer, 'INTERNAL_SERVER_ERROR');
+  expect(api.logLines.join()).toContain('ACTIVITY_PARTITIONS');
 });
