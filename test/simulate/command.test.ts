@@ -77,7 +77,7 @@ describe('the options of simulate', () => {
     ['messages of the game', ['--chain', '--messages', '5'], '--messages: not with --chain; use --activities'],
     ['players', ['--chain', 'demo-chain', '--players', '5'], '--players: not with --chain'],
     ['a gateway', ['--chain', '--gateway', 'http://x'], '--gateway: not with --chain'],
-    ['a chain that the stack has not', ['--chain', 'other'], 'serves demo-chain, and no other'],
+    ['a chain that the stack has not', ['--chain', 'other'], 'serves demo-chain, not other'],
     ['a chain that is no name', ['--chain', 'Démo'], '--chain: expected the name of a chain'],
     ['an address that is none', ['--chain', '--url', 'over there'], '--url: expected'],
     ['too many activities', ['--chain', '--activities', '200001'], 'Expected a number from 1 to 200000.'],

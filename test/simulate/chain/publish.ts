@@ -135,7 +135,7 @@ function judgeImport(
       );
   }
   const wrong = lines.filter(({ activity }) => activity === null).length;
-  const counts = { published: versions, superseded: lines.length - wrong - versions, refused: wrong, standing: 0 };
+  const counts = { published: versions, superseded: lines.length - wrong - versions, refused: wrong, unchanged: 0 };
   for (const [name, count] of Object.entries(counts))
     if (result[name as keyof typeof counts] !== count)
       differences.add('import', `${name}: ${result[name as keyof typeof counts]} lines instead of ${count}`);
