@@ -1,7 +1,7 @@
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { describe, expect, it, onTestFinished } from 'vitest';
+import { expect, it, onTestFinished } from 'vitest';
 import { createAddresses } from './addresses.ts';
 import { UnreachableError, UsageError } from './command.ts';
 import { configSchema } from './config.ts';
@@ -20,32 +20,30 @@ function stackFolder(secrets: string | null): string {
 const pepperOf = (environment: Record<string, string>, secrets: string | null) =>
   createAddresses(configSchema.parse(environment), stackFolder(secrets)).pepper();
 
-describe('the pepper of identity keys', () => {
-  const secrets = JSON.stringify({ identityPepper: OF_STACK });
+const secrets = JSON.stringify({ identityPepper: OF_STACK });
 
-  it('is that of the deployment whose addresses are used, never another one', () => {
-    expect(pepperOf({}, secrets).toString('hex')).toBe(OF_STACK);
-    expect(pepperOf({ IDENTITY_PEPPER: OF_ENVIRONMENT }, secrets).toString('hex')).toBe(OF_STACK);
-    const elsewhere = { REDIS_URL: 'redis://elsewhere:6379', IDENTITY_PEPPER: OF_ENVIRONMENT };
-    expect(pepperOf(elsewhere, secrets).toString('hex')).toBe(OF_ENVIRONMENT);
-  });
+it('the pepper of identity keys is that of the deployment whose addresses are used, never another one', () => {
+  expect(pepperOf({}, secrets).toString('hex')).toBe(OF_STACK);
+  expect(pepperOf({ IDENTITY_PEPPER: OF_ENVIRONMENT }, secrets).toString('hex')).toBe(OF_STACK);
+  const elsewhere = { REDIS_URL: 'redis://elsewhere:6379', IDENTITY_PEPPER: OF_ENVIRONMENT };
+  expect(pepperOf(elsewhere, secrets).toString('hex')).toBe(OF_ENVIRONMENT);
+});
 
-  it('is required by its name where only addresses are set, with or without a stack', () => {
-    for (const found of [secrets, null]) {
-      const ask = () => pepperOf({ CLICKHOUSE_URL: 'http://elsewhere:8123' }, found);
-      expect(ask).toThrow(UsageError);
-      expect(ask).toThrow('IDENTITY_PEPPER is not set');
-    }
-  });
+it('the pepper of identity keys is required by its name where only addresses are set, with or without a stack', () => {
+  for (const found of [secrets, null]) {
+    const find = () => pepperOf({ CLICKHOUSE_URL: 'http://elsewhere:8123' }, found);
+    expect(find).toThrow(UsageError);
+    expect(find).toThrow('IDENTITY_PEPPER is not set');
+  }
+});
 
-  it('is not invented where no stack runs, or where its file is invalid', () => {
-    for (const [found, sentence] of [
-      [null, 'no stack runs here'],
-      ['{ half', 'holds no pepper'],
-      ['{"identityPepper":"abcd"}', 'holds no pepper'],
-    ] as const) {
-      expect(() => pepperOf({}, found)).toThrow(UnreachableError);
-      expect(() => pepperOf({ IDENTITY_PEPPER: OF_ENVIRONMENT }, found)).toThrow(sentence);
-    }
-  });
+it('the pepper of identity keys is not invented where no stack runs, or where its file is invalid', () => {
+  for (const [found, sentence] of [
+    [null, 'no stack runs here'],
+    ['{ half', 'contains no pepper'],
+    ['{"identityPepper":"abcd"}', 'contains no pepper'],
+  ] as const) {
+    expect(() => pepperOf({}, found)).toThrow(UnreachableError);
+    expect(() => pepperOf({ IDENTITY_PEPPER: OF_ENVIRONMENT }, found)).toThrow(sentence);
+  }
 });

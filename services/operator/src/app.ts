@@ -19,13 +19,9 @@ import {
 } from './command.ts';
 import { printLines } from './terminal.ts';
 
-/** Columns of help, also where the terminal's width is unknown. */
 const HELP_WIDTH = 120;
 
-/**
- * Runs the command that the first argument names. Never throws: faults become a sentence and an exit code.
- * @returns 0 done, 1 failed, 2 wrong arguments, 3 a required service does not answer, 4 Redis has lost what it held
- */
+/** Runs the command that the first argument names. Errors become a sentence and an exit code. */
 export async function runCommand(
   commands: readonly CreateCommand[],
   args: readonly string[],
@@ -50,7 +46,7 @@ export async function runCommand(
   }
 }
 
-/** The program with its commands, which print to the terminal and leave errors to `explain`. */
+/** The program with its commands, which leave errors to `explain`. */
 export function createProgram(commands: readonly CreateCommand[], terminal: Terminal): CommandUnknownOpts {
   const program = new Command('operator').description('Operates a Playline deployment.');
   for (const create of commands) program.addCommand(create(terminal));
@@ -72,15 +68,11 @@ export function createProgram(commands: readonly CreateCommand[], terminal: Term
   return program;
 }
 
-/** A command and everything below it. */
 export function withSubcommands(command: CommandUnknownOpts): CommandUnknownOpts[] {
   return [command, ...command.commands.flatMap(withSubcommands)];
 }
 
-/**
- * Makes an option refuse an empty value, such as that of an unset variable of the shell, and another option as its value:
- * both would select or name something by mistake.
- */
+/** Makes an option refuse empty values (unset shell variables) and other options as its value. */
 function refuseNoValue(option: Option): void {
   const parse = option.parseArg;
   if (!option.required && !option.optional) return;
@@ -90,25 +82,23 @@ function refuseNoValue(option: Option): void {
   };
 }
 
-/** Help of an option, with its choices, its default and whether it is required. */
 function optionDescription(option: Option): string {
   return `${Help.prototype.optionDescription(option)}${option.mandatory ? ' (required)' : ''}`;
 }
 
-/** How a command is called through npm: `npm run keys -- create [options]`. */
 function usageOf(command: CommandUnknownOpts): string {
   const [name, ...rest] = pathOf(command).split(' ');
   return name === '' ? 'npm run <command>' : ['npm run', name, '--', ...rest, command.usage()].join(' ');
 }
 
-/** Words that call a command, without the program's name: `keys create`. */
+/** The full name of a subcommand: `keys create`. */
 export function pathOf(command: CommandUnknownOpts): string {
   const names: string[] = [];
   for (let each: CommandUnknownOpts | null = command; each?.parent; each = each.parent) names.unshift(each.name());
   return names.join(' ');
 }
 
-/** A sentence of the library without what was typed as a value, which may be an id or a secret. */
+/** An error of Commander without the value that was typed, which may be an id or a secret. */
 function withoutValues(sentence: string): string {
   return sentence
     .replace(/ argument '.*' is invalid\./, ' is invalid.')
@@ -119,7 +109,7 @@ function withoutValues(sentence: string): string {
 function explain(error: unknown, command: CommandUnknownOpts, terminal: Terminal): ExitCode {
   if (error instanceof Ended) return error.code;
   if (error instanceof CommanderError && error.exitCode === 0) return EXIT.ok;
-  // Help was printed, because a subcommand is missing.
+  // The subcommand is missing, and Commander has printed the help.
   if (error instanceof CommanderError && error.code === 'commander.help') return EXIT.usage;
   const path = pathOf(command);
   const text = redactSecrets(error instanceof Error ? error.message : String(error));

@@ -3,15 +3,14 @@ import { type QueryRows, readRows } from '@playline/stores';
 import type { LogReader } from '@playline/stream';
 import { UnreachableError } from './command.ts';
 
-/** Enough for a store on the same machine that starts at the same time as the command. */
+/** Enough for a local store that starts together with the command. */
 const READY_MAX_MS = 10_000;
 const POLL_MS = 50;
 
 /**
- * Waits until a store that connects in the background answers.
- * @param probe resolves to false while it does not; a fault counts as that
- * @returns what `probe` resolves to when it answers
- * @throws UnreachableError when it does not answer within 10 s
+ * Waits until a store answers, and returns the result of `probe`.
+ * @param probe false or an error: the store does not answer yet
+ * @throws UnreachableError after 10 s
  */
 export async function awaitStore<T>(name: string, probe: () => Promise<T | false>): Promise<T> {
   const endAt = performance.now() + READY_MAX_MS;
@@ -19,12 +18,12 @@ export async function awaitStore<T>(name: string, probe: () => Promise<T | false
     const answer = await probe().catch(() => false as const);
     if (answer !== false) return answer;
     if (performance.now() > endAt)
-      throw new UnreachableError(`${name} does not answer: start it (npm run up), or mend its address`);
+      throw new UnreachableError(`${name} does not answer: start it (npm run up), or correct its address`);
     await delay(POLL_MS);
   }
 }
 
-/** Waits for the brokers of a log: they say that there is no topic without a name. @throws UnreachableError */
+/** Waits until the brokers answer. @throws UnreachableError */
 export const awaitLog = (log: Pick<LogReader, 'bounds'>): Promise<true> =>
   awaitStore('Kafka', async () => (await log.bounds('')).length === 0);
 
@@ -36,7 +35,7 @@ interface Closing {
   close(): Promise<void>;
 }
 
-/** Works with what was opened, once `answers` has resolved, and closes it. @throws what either throws */
+/** Runs `work` once `answers` has resolved, and closes what was opened. */
 export async function withOpened<S extends Closing, T>(
   opened: S,
   answers: (opened: S) => Promise<unknown>,
@@ -50,10 +49,9 @@ export async function withOpened<S extends Closing, T>(
   }
 }
 
-/** Opens one of several stores. */
 type Open = <S extends Closing>(opening: Promise<S>) => Promise<S>;
 
-/** Works with stores, and closes all that were opened, also when the next one cannot be. @throws what the work throws */
+/** Runs `work` with a function that opens stores, and closes all of them, also when opening another one fails. */
 export async function withSeveral<T>(work: (open: Open) => Promise<T>): Promise<T> {
   const opened: Closing[] = [];
   try {
@@ -67,13 +65,13 @@ export async function withSeveral<T>(work: (open: Open) => Promise<T>): Promise<
   }
 }
 
-/** Works with a store, once it is ready, and closes it. @throws UnreachableError, or what the work throws */
+/** Runs `work` once the store is ready, and closes the store. @throws UnreachableError */
 export const withStore = <S extends Closing & { ready(): Promise<boolean> }, T>(
   name: string,
   store: S,
   work: (store: S) => Promise<T>,
 ): Promise<T> => withOpened(store, () => awaitStore(name, () => store.ready()), work);
 
-/** Works with a log, once its brokers answer, and closes it. @throws UnreachableError, or what the work throws */
+/** Runs `work` once the brokers answer, and closes the log. @throws UnreachableError */
 export const withLog = <T>(log: LogReader, work: (log: LogReader) => Promise<T>): Promise<T> =>
   withOpened(log, awaitLog, work);

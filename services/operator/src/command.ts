@@ -1,15 +1,16 @@
-import { Command, type CommandUnknownOpts, InvalidArgumentError } from '@commander-js/extra-typings';
+/** What every command is made of: its terminal, options, confirmation, errors and exit codes. */
+import { Command, type CommandUnknownOpts, InvalidArgumentError, Option } from '@commander-js/extra-typings';
 
-/** Output of a command: results to standard output, progress to standard error. */
+/** Results go to standard output, progress to standard error. */
 export interface Terminal {
   result(line: string): void;
   progress(line: string): void;
-  /** Prints a text of several lines in which nothing comes from outside, such as help. Absent: as a result. */
+  /** Prints trusted text of several lines, such as help. Default: `result`. */
   readonly text?: (text: string) => void;
-  /** Whether a person watches the progress, who may see a line each second. */
+  /** Whether a person watches the progress. */
   readonly isInteractive: boolean;
-  /** Asks the person at the terminal; absent without a terminal. */
-  readonly prompt?: (question: string) => Promise<string>;
+  /** Absent without a terminal. */
+  readonly prompt?: (prompt: string) => Promise<string>;
 }
 
 export const EXIT = { ok: 0, failed: 1, usage: 2, unreachable: 3, emptied: 4 } as const;
@@ -29,40 +30,34 @@ export class Ended extends Error {
   }
 }
 
-/** Ends the command with an exit code. @throws Ended unless it is 0 */
+/** @throws Ended unless the code is 0 */
 export function endWith(code: ExitCode): void {
   if (code !== EXIT.ok) throw new Ended(code);
 }
 
-/** The arguments are wrong; the message says which, and what would be right. Exit code 2. */
+/** Invalid arguments: exit code 2. */
 export class UsageError extends Error {
   override readonly name = 'UsageError';
 }
 
-/** A service that the command needs does not answer; the message says how to fix that. Exit code 3. */
+/** A required service does not answer: exit code 3. */
 export class UnreachableError extends Error {
   override readonly name = 'UnreachableError';
 }
 
-/** Redis has lost what it held; the message says how to put it back. Exit code 4. */
+/** Redis has lost its data: exit code 4. */
 export class EmptiedError extends Error {
   override readonly name = 'EmptiedError';
 }
 
-/**
- * Makes the fault of a write that was not confirmed: it may have taken place.
- * @param what was written @param next what the user does now
- */
+/** Handles a failed write, which may have taken effect. @param next what the user should do */
 export const unconfirmed =
   (what: string, next: string) =>
   ({ message }: Error): never => {
     throw new UnreachableError(`Kafka did not confirm ${what} (${message}): ${next}`);
   };
 
-/**
- * Parses an option as a number within inclusive bounds.
- * @throws InvalidArgumentError
- */
+/** Parser of a number within inclusive bounds. @throws InvalidArgumentError */
 export const numberFrom =
   (min: number, max: number) =>
   (text: string): number => {
@@ -79,11 +74,29 @@ export const wholeNumberFrom =
     return numberFrom(min, max)(text);
   };
 
-/** A command or subcommand, to which options and an action are added. */
 export const command = (name: string, description: string): Command => new Command(name).description(description);
 
+export interface JsonOption {
+  readonly json?: boolean | undefined;
+}
+
+export const jsonOption = () => new Option('--json', 'print results as JSON, one per line');
+/** A command with `--json`. */
+export const jsonCommand = (name: string, description: string) => command(name, description).addOption(jsonOption());
+export const yesOption = () => new Option('--yes', 'without confirmation');
+
+/** Prints `value` as one line of JSON with `--json`, otherwise the text, by lines. */
+export function printResult(
+  terminal: Terminal,
+  { json = false }: JsonOption,
+  value: unknown,
+  text: string | readonly string[],
+): void {
+  for (const line of json ? [JSON.stringify(value)] : [text].flat()) terminal.result(line);
+}
+
 /**
- * Asks for confirmation before something that cannot be undone; `--yes` confirms in advance.
+ * Prompts for confirmation; `--yes` confirms in advance.
  * @param effect a sentence
  * @throws UsageError without a terminal
  */
@@ -93,6 +106,13 @@ export async function isConfirmed(
   terminal: Terminal,
 ): Promise<boolean> {
   if (yes) return true;
-  if (terminal.prompt === undefined) throw new UsageError(`${effect} There is no terminal to confirm at: use --yes`);
+  if (terminal.prompt === undefined) throw new UsageError(`${effect} No terminal to confirm on: use --yes`);
   return (await terminal.prompt(`${effect} Type yes to continue: `)).trim().toLowerCase() === 'yes';
+}
+
+/** As `isConfirmed`. @throws Ended when the user declines */
+export async function confirm(...args: Parameters<typeof isConfirmed>): Promise<void> {
+  if (await isConfirmed(...args)) return;
+  args[2].progress('nothing was changed');
+  throw new Ended(EXIT.failed);
 }

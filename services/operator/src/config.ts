@@ -11,7 +11,7 @@ import {
 } from '@playline/runtime';
 import { z } from 'zod';
 
-/** Settings of the operator's commands; a command without a required address says so. */
+/** Settings of the commands. A command reports a required address that is missing. */
 export const configSchema = z.object({
   ...redisSettings,
   REDIS_URL: redisSettings.REDIS_URL.optional(),
@@ -26,11 +26,11 @@ export const configSchema = z.object({
   TOPIC_PREFIX: processSettings.TOPIC_PREFIX,
   LINK_TOPIC_GENERATION: deploymentSettings.LINK_TOPIC_GENERATION,
   IDENTITY_PEPPER: deploymentSettings.IDENTITY_PEPPER.optional(),
-  /** Public key that signable keys are sealed to, JWK or its base64url: its private half is the signer's. */
+  /** Public key of the signer, to which signable keys are sealed: a JWK, or its base64url. */
   SIGNER_PUBLIC_KEY: settings.parsed(parseSignerPublicKey).optional(),
-  /** The same value as of the chain indexer: the chains and the addresses of their nodes. */
+  /** As for the chain indexer. */
   CHAIN_NODES: chainNodes().optional(),
-  /** As the chain API has it: contracts are linked only on chains that are served. */
+  /** As for the chain API: contracts are linked only on served chains. */
   CHAINS: deploymentSettings.CHAINS,
   ACCESS_KEY_PREFIX: deploymentSettings.ACCESS_KEY_PREFIX,
 });

@@ -2,13 +2,12 @@ import { parseContract } from '@playline/access-keys';
 import { PublicError } from '@playline/errors';
 import { UsageError } from './command.ts';
 
-/** The options `--chain` and `--contract`. */
 export interface ContractOptions {
   readonly chain?: string | undefined;
   readonly contract?: string | undefined;
 }
 
-/** The contract of `--chain` and `--contract`. @throws UsageError */
+/** Parses `--chain` and `--contract`. @throws UsageError */
 export function contractOf({ chain = '', contract = '' }: ContractOptions): ReturnType<typeof parseContract> {
   try {
     return parseContract({ chain, contractAddress: contract });

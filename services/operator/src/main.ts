@@ -13,12 +13,11 @@ import { createTerminal, printLines } from './terminal.ts';
 
 const terminal = createTerminal(process);
 
-// Clients of stores and commands are loaded when they are used. Loading all of them takes most commands half of their time.
+// Store clients are loaded on first use: loading all of them would double the run time of most commands.
 const keyStores = () => import('@playline/access-keys/redis');
 const kafkaClients = () => import('@playline/stream/kafka');
 const erasureTables = () => import('@playline/erasure/clickhouse');
 
-/** Openers of every store of the configured deployment. None is opened yet, since a command needs few of them. */
 function createStores({ redis, kafka, registry, clickhouse }: Addresses, topicPrefix: string): StoreOpeners {
   const operator = () => ({ ...kafka(), clientId: 'operator' });
   const linkTopic = topicPrefix + TOPICS.identityLinks.name;
@@ -49,11 +48,11 @@ async function main(): Promise<number> {
   const addresses = createAddresses(config, folder, faults);
   const stores = createStores(addresses, config.TOPIC_PREFIX);
   const stop = new AbortController();
-  // The first signal stops the command in an orderly way; the second ends the process as usual.
+  // The first signal stops the command in an orderly way, the second one ends the process.
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => stop.abort());
   const { stdin, stdout, env: environment } = process;
-  const places = { folder, stdin, stdout, environment, stop: stop.signal };
-  const groups = createCommandGroups({ config, addresses, stores, ...places });
+  const context = { config, addresses, stores, folder, stdin, stdout, environment, stop: stop.signal };
+  const groups = createCommandGroups(context);
   const args = process.argv.slice(2);
   const called = groups.filter(({ names }) => names.includes(args[0] ?? ''));
   const loaded = (called.length > 0 ? called : groups).map((group) => group.load());

@@ -6,7 +6,7 @@ import { UnreachableError } from './command.ts';
 
 const keyPair = z.object({ publishable: z.string(), secret: z.string() });
 
-/** The part of `.playline/stack.json` that the operator reads; services that do not run are absent. */
+/** The part of `.playline/stack.json` that commands use; services that do not run are absent. */
 const stackSchema = z.object({
   gateway: z.string().optional(),
   chainApi: z.string().optional(),
@@ -27,46 +27,37 @@ const stackSchema = z.object({
   keys: z.object({ production: keyPair, development: keyPair }).optional(),
 });
 
-/** The part of `.playline/secrets.json` that the operator reads. */
+/** The part of `.playline/secrets.json` that commands use. */
 const secretsSchema = z.object({ identityPepper: settings.secretHex(32) });
 
 export type Stack = z.infer<typeof stackSchema>;
 
-/**
- * Addresses and keys of the stack that runs from `folder`; all absent without one.
- * @throws UnreachableError when the file exists but is invalid
- */
+/** The stack that runs from `folder`; all members are absent without one. @throws UnreachableError for an invalid file */
 export function readStack(folder: string): Stack {
   const path = join(folder, '.playline', 'stack.json');
-  let text: string;
-  try {
-    text = readFileSync(path, 'utf8');
-  } catch {
-    return {};
-  }
-  const parsed = stackSchema.safeParse(toJson(text));
-  if (!parsed.success) throw new UnreachableError(`${path} is not a stack file: start the stack again (npm run up)`);
+  const parsed = stackSchema.safeParse(readJson(path) ?? {});
+  if (!parsed.success) throw new UnreachableError(`${path} is invalid: start the stack again (npm run up)`);
   return parsed.data;
 }
 
-/**
- * The pepper of the stack in `folder`, which stays the same as long as its data; null without a stack.
- * @throws UnreachableError when the file exists but cannot be read
- */
+/** The pepper of the stack in `folder`; null without a stack. @throws UnreachableError for an invalid file */
 export function readStackPepper(folder: string): Buffer | null {
   const path = join(folder, '.playline', 'secrets.json');
+  const secrets = readJson(path);
+  if (secrets === undefined) return null;
+  const parsed = secretsSchema.safeParse(secrets);
+  if (!parsed.success) throw new UnreachableError(`${path} contains no pepper: start the stack again (npm run up)`);
+  return parsed.data.identityPepper;
+}
+
+/** Undefined without the file, null for invalid JSON. */
+function readJson(path: string): unknown {
   let text: string;
   try {
     text = readFileSync(path, 'utf8');
   } catch {
-    return null;
+    return undefined;
   }
-  const parsed = secretsSchema.safeParse(toJson(text));
-  if (!parsed.success) throw new UnreachableError(`${path} holds no pepper: start the stack again (npm run up)`);
-  return parsed.data.identityPepper;
-}
-
-function toJson(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {

@@ -12,10 +12,7 @@ interface Connecting {
   close(): Promise<void>;
 }
 
-/**
- * Openers of each store of a deployment: a command opens the ones that it needs, and closes them. Each throws
- * UnreachableError when its address is not configured. Topics have their full names on the broker.
- */
+/** Openers of all stores. Each throws UnreachableError when its address is not configured. Topics have full names. */
 export interface StoreOpeners {
   openLog(): Promise<LogReader>;
   openOffsets(): Promise<GroupOffsets>;
@@ -35,8 +32,6 @@ export interface StoreOpeners {
   createNode(node: { readonly name: string; readonly url: string }): ChainNode;
 }
 
-/** What commands read the log with. */
 export type LogOpeners = Pick<StoreOpeners, 'openLog' | 'createSchemas'>;
 
-/** What commands change access records with. */
 export type RecordOpeners = LogOpeners & Pick<StoreOpeners, 'openProducer' | 'openRecordView'>;

@@ -1,6 +1,6 @@
 import { PassThrough } from 'node:stream';
 import fc from 'fast-check';
-import { describe, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { runCommand } from './app.ts';
 import { command, EXIT } from './command.ts';
 import { createTerminal } from './terminal.ts';
@@ -31,40 +31,38 @@ const text = fc
 // biome-ignore lint/suspicious/noControlCharactersInRegex: what a line must not contain
 const FORBIDDEN = /[\u0000-\u0008\u000a-\u001f\u007f-\u009f\u200e\u200f\u061c\u2028-\u202e\u2066-\u2069]/;
 
-describe('the terminal', () => {
-  it('prints every text as one line without control or bidirectional characters, to both outputs', () => {
-    fc.assert(
-      fc.property(text, (line) => {
-        const { terminal, out, err } = openTerminal();
-        terminal.result(line);
-        terminal.progress(line);
-        for (const printed of [out(), err()]) {
-          expect(printed.endsWith('\n')).toBe(true);
-          expect(printed.slice(0, -1)).not.toMatch(FORBIDDEN);
-        }
-      }),
-    );
-  });
+it('the terminal prints every text as one line without control or bidirectional characters, to both outputs', () => {
+  fc.assert(
+    fc.property(text, (line) => {
+      const { terminal, out, err } = openTerminal();
+      terminal.result(line);
+      terminal.progress(line);
+      for (const printed of [out(), err()]) {
+        expect(printed.endsWith('\n')).toBe(true);
+        expect(printed.slice(0, -1)).not.toMatch(FORBIDDEN);
+      }
+    }),
+  );
+});
 
-  it('keeps the value of a line of JSON', () => {
-    fc.assert(
-      fc.property(text, (value) => {
-        const { terminal, out } = openTerminal();
-        terminal.result(JSON.stringify({ value }));
-        expect(JSON.parse(out())).toEqual({ value });
-      }),
-    );
-  });
+it('the terminal keeps the value of a line of JSON', () => {
+  fc.assert(
+    fc.property(text, (value) => {
+      const { terminal, out } = openTerminal();
+      terminal.result(JSON.stringify({ value }));
+      expect(JSON.parse(out())).toEqual({ value });
+    }),
+  );
+});
 
-  it('prints an error that contains a forged line as one line, and help line by line', async () => {
-    const { terminal, out, err } = openTerminal();
-    const mints = () =>
-      command('mints', 'list mints').action(() =>
-        Promise.reject(new Error('reverted: \u001b[1A\nmints: all is well \u202e')),
-      );
-    expect(await runCommand([mints], ['mints'], terminal)).toBe(EXIT.failed);
-    expect(err()).toBe('mints: reverted: \\u001b[1A\\u000amints: all is well \\u202e\n');
-    await runCommand([mints], ['mints', '--help'], terminal);
-    expect(out()).toMatch(/^Usage: npm run mints -- \[options\]\n\nlist mints\n\nOptions:\n/);
-  });
+it('the terminal prints an error that contains a forged line as one line, and help line by line', async () => {
+  const { terminal, out, err } = openTerminal();
+  const mints = () =>
+    command('mints', 'list mints').action(() =>
+      Promise.reject(new Error('reverted: \u001b[1A\nmints: all is well \u202e')),
+    );
+  expect(await runCommand([mints], ['mints'], terminal)).toBe(EXIT.failed);
+  expect(err()).toBe('mints: reverted: \\u001b[1A\\u000amints: all is well \\u202e\n');
+  await runCommand([mints], ['mints', '--help'], terminal);
+  expect(out()).toMatch(/^Usage: npm run mints -- \[options\]\n\nlist mints\n\nOptions:\n/);
 });

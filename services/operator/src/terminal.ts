@@ -3,14 +3,14 @@ import type { Readable, Writable } from 'node:stream';
 import type { Terminal } from './command.ts';
 
 /**
- * Control characters except the tab, and characters that reorder or hide text. Names, ids, reference ids and revert
- * texts come from clients and contracts: printed as they are, they could clear the screen or forge lines.
+ * Control characters except the tab, and characters that reorder or hide text. Names and revert texts come from clients
+ * and contracts: unescaped they could clear the screen or forge lines.
  */
 const UNPRINTABLE =
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is replaced
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: the pattern replaces control characters
   /[\u0000-\u0008\u000a-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]/g;
 
-/** Writes such characters as `\u001b`, which also keeps a line of JSON valid and its values the same. */
+/** Writes these characters as `\u001b`, which also keeps a line of JSON valid and its values the same. */
 export function escapeControls(text: string): string {
   return text.replace(UNPRINTABLE, (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`);
 }
@@ -21,25 +21,25 @@ interface Streams {
   readonly stderr: Writable & { readonly isTTY?: boolean };
 }
 
-/** The only printer of the commands: every line of standard output and standard error goes through it. */
+/** Every line of standard output and standard error is printed through this terminal. */
 export function createTerminal({ stdin, stdout, stderr }: Streams): Terminal {
   // A closed pipe must not crash the process; a command that depends on its output sees the failed write itself.
   for (const output of [stdout, stderr]) output.on('error', () => {});
   const print = (output: Writable) => (line: string) => void output.write(`${escapeControls(line)}\n`);
-  const ask = async (question: string): Promise<string> => {
+  const prompt = async (text: string): Promise<string> => {
     const lines = createInterface({ input: stdin, output: stderr });
-    return lines.question(escapeControls(question)).finally(() => lines.close());
+    return lines.question(escapeControls(text)).finally(() => lines.close());
   };
   return {
     result: print(stdout),
     progress: print(stderr),
     text: (text) => printLines(print(stdout), text),
     isInteractive: stderr.isTTY === true,
-    ...(stdin.isTTY === true ? { prompt: ask } : {}),
+    ...(stdin.isTTY === true ? { prompt } : {}),
   };
 }
 
-/** Prints a text of ours, such as help, line by line. */
+/** Prints trusted text, such as help, line by line. */
 export function printLines(print: Terminal['result'], text: string): void {
   for (const line of text.split('\n')) print(line);
 }

@@ -5,127 +5,130 @@ import { ACCOUNTS, acceptInvitation, createFirstAdministrator, isSessionOf, PROJ
 import { openRedisSessions } from '@playline/access-keys/redis';
 import { accountCodec, FRAME_BYTES, TOPICS } from '@playline/contracts';
 import { bareEnvironment } from '@playline/testkit';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, expect, it } from 'vitest';
 import { EXIT } from '../command.ts';
 import { createAccountsCommand, withAccounts } from '../commands/accounts.ts';
 import { createRecordSources } from '../records/record-sources.ts';
 import { openRecordStores, type RecordStores } from '../test/record-stores.ts';
 import { runInProcess } from '../test/run-in-process.ts';
 
-let places: RecordStores;
+let recordStores: RecordStores;
 beforeAll(async () => {
-  places = await openRecordStores();
+  recordStores = await openRecordStores();
 });
-afterAll(() => places?.close());
+afterAll(() => recordStores?.close());
 
 function createContext(kafka?: readonly string[]) {
   const author = { changedBy: 'ada', requestId: randomBytes(4).toString('hex') };
-  const sourcesOf = createRecordSources(places.storesOn(kafka), { topicPrefix: places.topicPrefix, author });
+  const sourcesOf = createRecordSources(recordStores.storesOn(kafka), {
+    topicPrefix: recordStores.topicPrefix,
+    author,
+  });
   return {
     accounts: sourcesOf(ACCOUNTS),
     projects: sourcesOf(PROJECTS),
     portal: () => 'http://localhost:8090',
-    openSessions: () => openRedisSessions({ url: places.redis.url }),
+    openSessions: () => openRedisSessions({ url: recordStores.redis.url }),
   };
 }
 
-async function run(context: ReturnType<typeof createContext>, ...words: string[]) {
+async function run(context: ReturnType<typeof createContext>, ...args: string[]) {
   const { code, results, progress } = await runInProcess(
     [createAccountsCommand(context)],
-    ['accounts', ...words, '--json'],
+    ['accounts', ...args, '--json'],
   );
   return { code, records: results.map((line) => JSON.parse(line)), progress };
 }
 
 async function logged() {
-  const records = await places.storesOn().readTopic(places.topicPrefix + TOPICS.accounts.name);
+  const records = await recordStores.storesOn().readTopic(recordStores.topicPrefix + TOPICS.accounts.name);
   return records.map(({ value }) => accountCodec.decode(value!.subarray(FRAME_BYTES)));
 }
 
 const personOf = (login: string) => ({ login, name: login, passwordHash: 'hash', passkey: null });
 const codeIn = (link: string) => new URL(link).searchParams.get('code')!;
 
-describe('commands about accounts on Kafka and Redis', () => {
-  let context: ReturnType<typeof createContext>;
-  beforeAll(() => {
-    context = createContext();
-  });
+let context: ReturnType<typeof createContext>;
+beforeAll(() => {
+  context = createContext();
+});
 
-  it('make a link while there is no administrator, and none from an emptied Redis afterwards', async () => {
-    expect((await run(context, 'link')).code).toBe(EXIT.ok);
-    const make = (login: string) =>
-      withAccounts(createContext(), (accounts) => createFirstAdministrator(accounts, personOf(login)));
-    const made = await Promise.allSettled(['root', 'eve', 'mallory'].map(make));
-    expect(made.filter(({ status }) => status === 'fulfilled')).toHaveLength(1);
-    for (const lose of [() => places.redis.client.flushdb(), () => places.redis.client.del('access:accounts')]) {
-      await lose();
-      const refused = await run(context, 'link');
-      expect(refused).toMatchObject({ code: EXIT.failed, records: [] });
-      expect(refused.progress).toContain('has an administrator');
-    }
-    await places.redis.client.flushdb();
-    await expect(make('eve')).rejects.toMatchObject({ code: 'CONFLICT_ERROR' });
-  });
+it('account commands make a link while there is no administrator, and none from an emptied Redis afterwards', async () => {
+  expect((await run(context, 'link')).code).toBe(EXIT.ok);
+  const make = (login: string) =>
+    withAccounts(createContext(), (accounts) => createFirstAdministrator(accounts, personOf(login)));
+  const made = await Promise.allSettled(['root', 'eve', 'mallory'].map(make));
+  expect(made.filter(({ status }) => status === 'fulfilled')).toHaveLength(1);
+  for (const lose of [
+    () => recordStores.redis.client.flushdb(),
+    () => recordStores.redis.client.del('access:accounts'),
+  ]) {
+    await lose();
+    const refused = await run(context, 'link');
+    expect(refused).toMatchObject({ code: EXIT.failed, records: [] });
+    expect(refused.progress).toContain('has an administrator');
+  }
+  await recordStores.redis.client.flushdb();
+  await expect(make('eve')).rejects.toMatchObject({ code: 'CONFLICT_ERROR' });
+});
 
-  it('make no link when the log cannot be read', async () => {
-    const refused = await run(createContext(['127.0.0.1:1']), 'link');
-    expect(refused).toMatchObject({ code: EXIT.unreachable, records: [] });
-  });
+it('account commands make no link when the log cannot be read', async () => {
+  const refused = await run(createContext(['127.0.0.1:1']), 'link');
+  expect(refused).toMatchObject({ code: EXIT.unreachable, records: [] });
+});
 
-  it('accept one of two requests made at once by different processes, and put everything on the log', async () => {
-    const [{ link, account }] = (await run(context, 'invite', '--name', 'Bob', '--project', 'demo', '--role', 'owner'))
-      .records;
-    const accept = (login: string) =>
-      withAccounts(createContext(), (accounts) =>
-        acceptInvitation(accounts, { text: codeIn(link), person: personOf(login) }),
-      );
-    const both = await Promise.allSettled(['bob', 'eve'].map(accept));
-    expect(both.filter(({ status }) => status === 'fulfilled')).toHaveLength(1);
-    const records = (await logged()).filter(({ id }) => id === account);
-    expect(records).toMatchObject([
-      { revision: 1, state: 'invited', changedBy: 'ada', roles: [{ projectId: 'demo', role: 'owner' }] },
-      { revision: 2, state: 'live', invitation: null },
-    ]);
-    expect(JSON.stringify(records)).not.toContain(codeIn(link));
-  });
-
-  it('end sessions with the change itself: none stays valid when the command is killed before that', async () => {
-    const [{ link }] = (await run(context, 'invite', '--name', 'Kim', '--project', 'demo', '--role', 'analyst'))
-      .records;
-    const kim = await withAccounts(context, (accounts) =>
-      acceptInvitation(accounts, { text: codeIn(link), person: personOf('kim') }),
+it('account commands accept one of two requests made concurrently by different processes, and put everything on the log', async () => {
+  const [{ link, account }] = (await run(context, 'invite', '--name', 'Bob', '--project', 'demo', '--role', 'owner'))
+    .records;
+  const accept = (login: string) =>
+    withAccounts(createContext(), (accounts) =>
+      acceptInvitation(accounts, { text: codeIn(link), person: personOf(login) }),
     );
-    const { sessions, close } = await openRedisSessions({ url: places.redis.url });
-    const of = { accountId: kim.id, accountRevision: kim.revision, userAgent: '', address: '' };
-    const { text } = await sessions.create(of);
-    const settings = {
-      REDIS: places.redis.url,
-      BROKERS: places.brokers.join(','),
-      REGISTRY: places.registry,
-      TOPIC_PREFIX: places.topicPrefix,
-    };
-    const main = fileURLToPath(new URL('./test/killed-behind-the-log.ts', import.meta.url));
-    const child = spawn(process.execPath, [main, kim.id], {
-      env: { ...bareEnvironment(), ...settings },
-      stdio: 'inherit',
-    });
-    expect(await new Promise((done) => child.once('exit', (_, signal) => done(signal)))).toBe('SIGKILL');
-    const session = await sessions.find(text);
-    expect(session).toMatchObject({ accountId: kim.id });
-    const [changed] = (await run(context, 'list')).records.filter(({ id }) => id === kim.id);
-    expect(changed).toMatchObject({ isAdministrator: true });
-    expect(isSessionOf(session!, changed)).toBe(false);
-    await close();
-  });
+  const both = await Promise.allSettled(['bob', 'eve'].map(accept));
+  expect(both.filter(({ status }) => status === 'fulfilled')).toHaveLength(1);
+  const records = (await logged()).filter(({ id }) => id === account);
+  expect(records).toMatchObject([
+    { revision: 1, state: 'invited', changedBy: 'ada', roles: [{ projectId: 'demo', role: 'owner' }] },
+    { revision: 2, state: 'live', invitation: null },
+  ]);
+  expect(JSON.stringify(records)).not.toContain(codeIn(link));
+});
 
-  it('keep the last owner, even when two commands run at once', async () => {
-    const [{ link }] = (await run(context, 'invite', '--name', 'Pia', '--project', 'demo', '--role', 'owner')).records;
-    await withAccounts(context, (accounts) =>
-      acceptInvitation(accounts, { text: codeIn(link), person: personOf('pia') }),
-    );
-    const owners = (await run(context, 'list')).records.filter(({ roles }) => roles[0]?.role === 'owner');
-    expect(owners).toHaveLength(2);
-    const ended = await Promise.all(owners.map(({ id }) => run(createContext(), 'disable', '--account', id)));
-    expect(ended.map(({ code }) => code).toSorted()).toEqual([EXIT.ok, EXIT.failed]);
+it('account commands end sessions with the change itself: none stays valid when the command is killed before that', async () => {
+  const [{ link }] = (await run(context, 'invite', '--name', 'Kim', '--project', 'demo', '--role', 'analyst')).records;
+  const kim = await withAccounts(context, (accounts) =>
+    acceptInvitation(accounts, { text: codeIn(link), person: personOf('kim') }),
+  );
+  const { sessions, close } = await openRedisSessions({ url: recordStores.redis.url });
+  const of = { accountId: kim.id, accountRevision: kim.revision, userAgent: '', address: '' };
+  const { text } = await sessions.create(of);
+  const settings = {
+    REDIS: recordStores.redis.url,
+    BROKERS: recordStores.brokers.join(','),
+    REGISTRY: recordStores.registry,
+    TOPIC_PREFIX: recordStores.topicPrefix,
+  };
+  const main = fileURLToPath(new URL('./test/killed-behind-the-log.ts', import.meta.url));
+  const child = spawn(process.execPath, [main, kim.id], {
+    env: { ...bareEnvironment(), ...settings },
+    stdio: 'inherit',
   });
+  expect(await new Promise((done) => child.once('exit', (_, signal) => done(signal)))).toBe('SIGKILL');
+  const session = await sessions.find(text);
+  expect(session).toMatchObject({ accountId: kim.id });
+  const [changed] = (await run(context, 'list')).records.filter(({ id }) => id === kim.id);
+  expect(changed).toMatchObject({ isAdministrator: true });
+  expect(isSessionOf(session!, changed)).toBe(false);
+  await close();
+});
+
+it('account commands keep the last owner, even when two commands run concurrently', async () => {
+  const [{ link }] = (await run(context, 'invite', '--name', 'Pia', '--project', 'demo', '--role', 'owner')).records;
+  await withAccounts(context, (accounts) =>
+    acceptInvitation(accounts, { text: codeIn(link), person: personOf('pia') }),
+  );
+  const owners = (await run(context, 'list')).records.filter(({ roles }) => roles[0]?.role === 'owner');
+  expect(owners).toHaveLength(2);
+  const ended = await Promise.all(owners.map(({ id }) => run(createContext(), 'disable', '--account', id)));
+  expect(ended.map(({ code }) => code).toSorted()).toEqual([EXIT.ok, EXIT.failed]);
 });

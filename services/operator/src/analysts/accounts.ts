@@ -1,45 +1,44 @@
 import { createHash, randomBytes, randomUUID } from 'node:crypto';
 import type { RunStatement } from './run-statement.ts';
 
-/** The rights of one account. */
 export interface AnalystAccount {
   readonly account: string;
-  /** Environment ids as in tables; `*` means all. Empty: the account sees nothing. */
+  /** Environment ids as in tables; `*` means all. */
   readonly environments: readonly string[];
   /** Whether it may read columns that identify people. */
   readonly rawIds: boolean;
-  /** When its first grant was given; ISO 8601, UTC. Empty without a grant. */
+  /** When its first grant was given, ISO 8601; '' without a grant. */
   readonly since: string;
 }
 
-/** An account and its password. We store the text of the password nowhere. */
+/** The password is stored nowhere. */
 export interface Credentials {
   readonly account: string;
   readonly password: string;
 }
 
-/** Every environment. */
+/** All environments. */
 export const ALL = '*';
 /** The account that every deployment has. */
 const BUILT_IN = 'analyst';
-/** Roles of users.xml: the first marks an account of analysts, the second lets it read raw ids. */
+/** Roles of users.xml: the first marks an account of analysts, the second allows raw ids. */
 const ROLE = 'reads_views';
 const RAW_ROLE = 'reads_raw_ids';
 const PROFILE = 'analyst';
 const PASSWORD_BYTES = 32;
-/** As in the quota and the profile `analyst` of users.xml. */
+/** As in users.xml. */
 const RESULT_ROWS_MAX = 1_000_000;
 
-/** Account storages that accept new accounts. */
+/** Storages that accept new accounts. */
 const WRITABLE = "type IN ('local_directory', 'replicated', 'memory')";
 
-/** Identifies a password without revealing it: passwords are random, so guessing does not help. */
+/** Identifies a random password without revealing it. */
 const fingerprintOf = (password: string) =>
   createHash('sha256').update(`analyst password: ${password}`).digest('hex').slice(0, 16);
 
-/** All accounts of analysts by name, including those without a grant. */
-export async function listAccounts(ask: RunStatement): Promise<AnalystAccount[]> {
-  const rows = await ask(
+/** All accounts of analysts by name, those without a grant included. */
+export async function listAccounts(run: RunStatement): Promise<AnalystAccount[]> {
+  const rows = await run(
     `SELECT user_name, max(granted_role_name = {raw: String}),
        arrayStringConcat(arraySort(groupUniqArrayIf(environment_id, environment_id != '')), ','), min(changed_at)
      FROM system.role_grants AS role
@@ -54,13 +53,13 @@ export async function listAccounts(ask: RunStatement): Promise<AnalystAccount[]>
   });
 }
 
-/** Grants or revokes an environment of an account. A later change wins, whatever the clocks say. */
+/** Grants or revokes an environment. A later change wins, whatever the clocks show. */
 export async function setGrant(
-  ask: RunStatement,
+  run: RunStatement,
   account: string,
   change: { environmentId: string; revoked: boolean },
 ) {
-  await ask(
+  await run(
     `INSERT INTO analyst_grants (account, environment_id, revoked, changed_at, version)
      SELECT {account: String}, {environment: String}, {revoked: Bool}, now64(3),
        greatest(toUInt64(toUnixTimestamp64Milli(now64(3))), max(version) + 1)
@@ -69,9 +68,9 @@ export async function setGrant(
   );
 }
 
-/** Why an account may not get more grants; null when it may. */
-export async function findGrantRefusal(ask: RunStatement, account: string): Promise<string | null> {
-  const rows = await ask(
+/** Why an account may not get more grants, or null. */
+export async function findGrantRefusal(run: RunStatement, account: string): Promise<string | null> {
+  const rows = await run(
     `SELECT storage, (SELECT argMax(dropped, changed_at) FROM analyst_accounts FINAL WHERE account = {account: String} HAVING count() > 0)
      FROM system.users WHERE name IN (SELECT user_name FROM system.role_grants WHERE granted_role_name = {role: String})
        AND name = {account: String}`,
@@ -79,77 +78,77 @@ export async function findGrantRefusal(ask: RunStatement, account: string): Prom
   );
   const [row] = rows;
   if (row === undefined)
-    return `there is no account ${account} for analysts: npm run analysts -- list shows them, create makes one`;
+    return `there is no account ${account} for analysts: npm run analysts -- list shows all, create adds one`;
   const [storage, dropped] = row;
   if (account === BUILT_IN || storage !== 'users_xml' || dropped === 'false') return null;
-  return `${account} is not given out${dropped === 'true' ? ' since it was dropped' : ''}: npm run analysts -- create gives out a free one`;
+  return `${account} is not assigned${dropped === 'true' ? ' since it was dropped' : ''}: npm run analysts -- create assigns a free one`;
 }
 
-/** Creates an account by SQL, without any grant. @returns null where this server accepts no accounts by SQL */
-export async function createBySql(ask: RunStatement, rawIds: boolean): Promise<Credentials | null> {
-  const [directories] = await ask(`SELECT count() FROM system.user_directories WHERE ${WRITABLE}`);
+/** Creates an account without grants. @returns null when this server accepts no accounts by SQL */
+export async function createBySql(run: RunStatement, rawIds: boolean): Promise<Credentials | null> {
+  const [directories] = await run(`SELECT count() FROM system.user_directories WHERE ${WRITABLE}`);
   if (Number(directories?.[0]) === 0) return null;
   const account = `analyst_${rawIds ? 'raw_' : ''}${randomBytes(4).toString('hex')}`;
   const password = randomBytes(PASSWORD_BYTES).toString('hex');
   // Sent as a hash, so that no log of the server contains the password.
   const hash = createHash('sha256').update(password).digest('hex');
-  await ask(`CREATE USER ${account} IDENTIFIED WITH sha256_hash BY '${hash}' SETTINGS PROFILE '${PROFILE}'`);
+  await run(`CREATE USER ${account} IDENTIFIED WITH sha256_hash BY '${hash}' SETTINGS PROFILE '${PROFILE}'`);
   // The quota `analyst` of users.xml, which names accounts of that file only.
-  await ask(
+  await run(
     `CREATE QUOTA ${account} KEYED BY user_name FOR INTERVAL 10 SECOND MAX result_rows = ${RESULT_ROWS_MAX} TO ${account}`,
   );
-  await ask(`GRANT ${rawIds ? `${ROLE}, ${RAW_ROLE}` : ROLE} TO ${account}`);
-  await claim(ask, { account, password });
+  await run(`GRANT ${rawIds ? `${ROLE}, ${RAW_ROLE}` : ROLE} TO ${account}`);
+  await claim(run, { account, password });
   return { account, password };
 }
 
-/** Whether the account was already given out with this password. */
-export async function isAssigned(ask: RunStatement, { account, password }: Credentials): Promise<boolean> {
-  return (await claimsOf(ask, account, fingerprintOf(password))).length > 0;
+/** Whether the account was already assigned with this password. */
+export async function isAssigned(run: RunStatement, { account, password }: Credentials): Promise<boolean> {
+  return (await claimsOf(run, account, fingerprintOf(password))).length > 0;
 }
 
-/** Claims a free account. @returns false when another command tried at the same time: then neither gets it */
-export async function claim(ask: RunStatement, { account, password }: Credentials): Promise<boolean> {
+/** Claims a free account. @returns false when another command tried at the same time; then neither gets it */
+export async function claim(run: RunStatement, { account, password }: Credentials): Promise<boolean> {
   const [mark, id] = [fingerprintOf(password), randomUUID()];
-  await putClaim(ask, { account, mark, id }, false);
-  return (await claimsOf(ask, account, mark)).every((other) => other === id);
+  await putClaim(run, { account, mark, id }, false);
+  return (await claimsOf(run, account, mark)).every((other) => other === id);
 }
 
-/** Revokes all grants of an account, so that its next query returns nothing, and ends its running queries. */
-export async function dropAccount(ask: RunStatement, account: string): Promise<void> {
-  const grants = await ask(
+/** Revokes all grants of an account, and ends its running queries. */
+export async function dropAccount(run: RunStatement, account: string): Promise<void> {
+  const grants = await run(
     'SELECT environment_id FROM analyst_grants FINAL WHERE account = {account: String} AND NOT revoked',
     {
       account,
     },
   );
-  for (const [environmentId = ''] of grants) await setGrant(ask, account, { environmentId, revoked: true });
-  await ask('KILL QUERY WHERE user = {account: String} ASYNC FORMAT Null', { account });
-  const claims = await ask(
+  for (const [environmentId = ''] of grants) await setGrant(run, account, { environmentId, revoked: true });
+  await run('KILL QUERY WHERE user = {account: String} ASYNC FORMAT Null', { account });
+  const claims = await run(
     'SELECT password_mark, claim FROM analyst_accounts FINAL WHERE account = {account: String} AND NOT dropped',
     { account },
   );
-  for (const [mark = '', id = ''] of claims) await putClaim(ask, { account, mark, id }, true);
-  const [made] = await ask("SELECT name FROM system.users WHERE name = {account: String} AND storage != 'users_xml'", {
+  for (const [mark = '', id = ''] of claims) await putClaim(run, { account, mark, id }, true);
+  const [made] = await run("SELECT name FROM system.users WHERE name = {account: String} AND storage != 'users_xml'", {
     account,
   });
   if (made === undefined) return;
   // These statements take no parameters; the name is that of an existing account.
   const name = `\`${account.replaceAll('`', '')}\``;
-  await ask(`DROP QUOTA IF EXISTS ${name}`);
-  await ask(`DROP USER IF EXISTS ${name}`);
+  await run(`DROP QUOTA IF EXISTS ${name}`);
+  await run(`DROP USER IF EXISTS ${name}`);
 }
 
-/** Whether an account is defined in users.xml, so that it continues to exist after `drop`. */
-export async function isFromUsersXml(ask: RunStatement, account: string): Promise<boolean> {
-  const rows = await ask("SELECT 1 FROM system.users WHERE name = {account: String} AND storage = 'users_xml'", {
+/** Accounts of users.xml continue to exist after `drop`. */
+export async function isFromUsersXml(run: RunStatement, account: string): Promise<boolean> {
+  const rows = await run("SELECT 1 FROM system.users WHERE name = {account: String} AND storage = 'users_xml'", {
     account,
   });
   return rows.length > 0;
 }
 
-async function claimsOf(ask: RunStatement, account: string, mark: string): Promise<string[]> {
-  const rows = await ask(
+async function claimsOf(run: RunStatement, account: string, mark: string): Promise<string[]> {
+  const rows = await run(
     'SELECT DISTINCT claim FROM analyst_accounts WHERE account = {account: String} AND password_mark = {mark: String}',
     { account, mark },
   );
@@ -157,11 +156,11 @@ async function claimsOf(ask: RunStatement, account: string, mark: string): Promi
 }
 
 async function putClaim(
-  ask: RunStatement,
+  run: RunStatement,
   claimed: { account: string; mark: string; id: string },
   dropped: boolean,
 ): Promise<void> {
-  await ask(
+  await run(
     `INSERT INTO analyst_accounts (account, password_mark, claim, dropped, changed_at, version)
      SELECT {account: String}, {mark: String}, {id: UUID}, {dropped: Bool}, now64(3), toUInt64({dropped: Bool})`,
     { ...claimed, dropped: String(dropped) },

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type Stack, startStack } from '@playline/infra/local';
 import { createTables } from '@playline/testkit';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, expect, it } from 'vitest';
 import { createAnalystsCommand } from '../commands/analysts.ts';
 import { runInProcess } from '../test/run-in-process.ts';
 
@@ -23,34 +23,34 @@ afterAll(async () => {
 }, START_MS);
 
 /** @param answer typed at the terminal; without it there is no terminal */
-async function run(words: string, answer?: string) {
-  const asked: string[] = [];
-  const ask = async (question: string) => {
-    asked.push(question);
+async function run(args: string, answer?: string) {
+  const prompts: string[] = [];
+  const prompt = async (text: string) => {
+    prompts.push(text);
     return answer ?? '';
   };
   const command = createAnalystsCommand({ clickhouse: () => stack.file.clickhouse, folder, environment: {} });
-  const told = await runInProcess(
+  const printed = await runInProcess(
     [command],
-    ['analysts', ...words.split(' ')],
-    answer === undefined ? {} : { prompt: ask },
+    ['analysts', ...args.split(' ')],
+    answer === undefined ? {} : { prompt },
   );
-  return { ...told, progress: [...asked, told.progress].join('\n') };
+  return { ...printed, progress: [...prompts, printed.progress].join('\n') };
 }
 
-async function created(words: string): Promise<{ account: string; password: string }> {
-  const { code, results, progress } = await run(`create ${words} --json`);
+async function created(args: string): Promise<{ account: string; password: string }> {
+  const { code, results, progress } = await run(`create ${args} --json`);
   expect([code, progress.includes('Code:')]).toEqual([0, false]);
   return JSON.parse(results[0] ?? '');
 }
 
-async function ask({ account, password }: { account: string; password: string }, sql: string) {
+async function query({ account, password }: { account: string; password: string }, sql: string) {
   const headers = { 'x-clickhouse-user': account, 'x-clickhouse-key': password };
   const answer = await fetch(`${stack.file.clickhouse.url}/?database=playline`, { method: 'POST', headers, body: sql });
   return (await answer.text()).trim();
 }
 
-const operate = (sql: string) => ask({ account: 'operator', password: stack.file.clickhouse.password }, sql);
+const operate = (sql: string) => query({ account: 'operator', password: stack.file.clickhouse.password }, sql);
 const listed = async () => (await run('list --json')).results.map((line) => JSON.parse(line));
 
 async function store(environmentId: string) {
@@ -60,133 +60,124 @@ async function store(environmentId: string) {
   );
 }
 
-describe('analysts', () => {
-  it('creates an account that reads its environment at once, another after grant, nothing after drop', async () => {
-    await Promise.all(['demo-production', 'demo-development'].map(store));
-    const analyst = await created('--environment production');
-    const seen = () => ask(analyst, 'SELECT DISTINCT environment_id FROM analysis_events ORDER BY 1');
-    expect(await seen()).toBe('demo-production');
-    expect((await run(`grant --account ${analyst.account} --environment development`)).code).toBe(0);
-    expect(await seen()).toBe('demo-development\ndemo-production');
-    expect(await listed()).toContainEqual({
-      account: analyst.account,
-      environments: ['demo-development', 'demo-production'],
-      rawIds: false,
-      since: expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/),
-    });
-    const dropped = await run(`drop --account ${analyst.account}`, 'yes');
-    expect(dropped.progress).toContain(`${analyst.account} reads demo-development, demo-production.`);
-    expect(dropped.results[0]).toMatch(/sees nothing any more. It gets a new password at the next start/);
-    expect(await seen()).toBe('');
-    expect((await listed()).map(({ account }) => account)).not.toContain(analyst.account);
-    expect(existsSync(join(directory, 'dropped-accounts', analyst.account))).toBe(true);
-    const again = await run(`grant --account ${analyst.account} --environment production`);
-    expect([again.code, again.progress]).toEqual([1, expect.stringContaining('since it was dropped')]);
-    expect(await seen()).toBe('');
+it('analysts create makes an account that reads its environment immediately, another after grant, nothing after drop', async () => {
+  await Promise.all(['demo-production', 'demo-development'].map(store));
+  const analyst = await created('--environment production');
+  const seen = () => query(analyst, 'SELECT DISTINCT environment_id FROM analysis_events ORDER BY 1');
+  expect(await seen()).toBe('demo-production');
+  expect((await run(`grant --account ${analyst.account} --environment development`)).code).toBe(0);
+  expect(await seen()).toBe('demo-development\ndemo-production');
+  expect(await listed()).toContainEqual({
+    account: analyst.account,
+    environments: ['demo-development', 'demo-production'],
+    rawIds: false,
+    since: expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/),
   });
+  const dropped = await run(`drop --account ${analyst.account}`, 'yes');
+  expect(dropped.progress).toContain(`${analyst.account} reads demo-development, demo-production.`);
+  expect(dropped.results[0]).toMatch(/has no grants. It gets a new password at the next start/);
+  expect(await seen()).toBe('');
+  expect((await listed()).map(({ account }) => account)).not.toContain(analyst.account);
+  expect(existsSync(join(directory, 'dropped-accounts', analyst.account))).toBe(true);
+  const again = await run(`grant --account ${analyst.account} --environment production`);
+  expect([again.code, again.progress]).toEqual([1, expect.stringContaining('since it was dropped')]);
+  expect(await seen()).toBe('');
+});
 
-  it('lets only accounts created with raw ids read them', async () => {
-    const [without, raw] = [
-      await created('--environment production'),
-      await created('--environment production --raw-ids'),
-    ];
-    const question = 'SELECT user_id FROM analysis_events_raw LIMIT 1';
-    expect(await ask(raw, question)).toBe('player');
-    expect(await ask(without, question)).toContain('Not enough privileges');
-    expect((await run('list')).results).toEqual(
-      expect.arrayContaining([
-        expect.stringMatching(/^analyst {2}all environments {2}with raw ids {2}since /),
-        expect.stringMatching(new RegExp(`^${raw.account} {2}demo-production {2}with raw ids {2}since `)),
-        expect.stringMatching(new RegExp(`^${without.account} {2}demo-production {2}without raw ids {2}since `)),
-      ]),
-    );
+it('the analysts command lets only accounts created with raw ids read them', async () => {
+  const [without, raw] = [
+    await created('--environment production'),
+    await created('--environment production --raw-ids'),
+  ];
+  const sql = 'SELECT user_id FROM analysis_events_raw LIMIT 1';
+  expect(await query(raw, sql)).toBe('player');
+  expect(await query(without, sql)).toContain('Not enough privileges');
+  expect((await run('list')).results).toEqual(
+    expect.arrayContaining([
+      expect.stringMatching(/^analyst {2}all environments {2}with raw ids {2}since /),
+      expect.stringMatching(new RegExp(`^${raw.account} {2}demo-production {2}with raw ids {2}since `)),
+      expect.stringMatching(new RegExp(`^${without.account} {2}demo-production {2}without raw ids {2}since `)),
+    ]),
+  );
+});
+
+it('analysts create gives no account to two people, nor one that was dropped, and reports it when none is left', {
+  timeout: 60_000,
+}, async () => {
+  const before = (await created('--all-environments')).account;
+  await run(`drop --account ${before} --yes`);
+  const many = await Promise.all(Array.from({ length: 4 }, () => run('create --environment production --json')));
+  const rest: typeof many = [];
+  for (let code = 0; code === 0; code = rest.at(-1)?.code ?? 1)
+    rest.push(await run('create --environment production --json'));
+  const names = [...many, ...rest]
+    .filter(({ code }) => code === 0)
+    .map(({ results }) => JSON.parse(results[0] ?? '').account);
+  expect(names.length).toBeGreaterThan(0);
+  expect(new Set(names).size).toBe(names.length);
+  expect(names).not.toContain(before);
+  expect(rest.at(-1)).toMatchObject({
+    code: 1,
+    progress: expect.stringMatching(/all 8 accounts without raw ids are assigned.*drop an unused/s),
   });
+});
 
-  it('gives no account to two people, nor one that was dropped, and says so when none is left', {
-    timeout: 60_000,
-  }, async () => {
-    const before = (await created('--all-environments')).account;
-    await run(`drop --account ${before} --yes`);
-    const many = await Promise.all(Array.from({ length: 4 }, () => run('create --environment production --json')));
-    const rest: typeof many = [];
-    for (let code = 0; code === 0; code = rest.at(-1)?.code ?? 1)
-      rest.push(await run('create --environment production --json'));
-    const names = [...many, ...rest]
-      .filter(({ code }) => code === 0)
-      .map(({ results }) => JSON.parse(results[0] ?? '').account);
-    expect(names.length).toBeGreaterThan(0);
-    expect(new Set(names).size).toBe(names.length);
-    expect(names).not.toContain(before);
-    expect(rest.at(-1)).toMatchObject({
-      code: 1,
-      progress: expect.stringMatching(/all 8 accounts without raw ids are given out.*drop one/s),
-    });
-  });
+it('analysts create shows a password once: it is in no list, log, record or table', async () => {
+  const analyst = await created('--environment production --raw-ids');
+  const { code, results, progress } = await run('create --environment production --raw-ids');
+  const [sentence = '', password = ''] = results.join('\n').split('\n');
+  expect([code, progress, sentence]).toEqual([0, '', expect.stringContaining('password, shown once:')]);
+  const outputs = [
+    await run('list'),
+    await run('list --json'),
+    await run(`grant --account ${analyst.account} --environment production`),
+  ];
+  const tables = ['analyst_accounts', 'analyst_grants', 'system.users', 'system.query_log', 'system.processes'];
+  await operate('SYSTEM FLUSH LOGS');
+  const stored = await Promise.all(tables.map((table) => operate(`SELECT * FROM ${table}`)));
+  const logs = readdirSync(join(directory, 'logs')).map((name) => readFileSync(join(directory, 'logs', name), 'utf8'));
+  expect([stored.length, logs.length > 0]).toEqual([tables.length, true]);
+  const everything = [JSON.stringify(outputs), ...stored, ...logs, readFileSync(join(directory, 'stack.json'), 'utf8')];
+  for (const secret of [password, analyst.password]) {
+    expect(secret).toMatch(/^[0-9a-f]{64}$/);
+    for (const text of everything) expect(text.includes(secret)).toBe(false);
+  }
+});
 
-  it('shows a password once: it is in no list, log, record or table', async () => {
-    const analyst = await created('--environment production --raw-ids');
-    const { code, results, progress } = await run('create --environment production --raw-ids');
-    const [sentence = '', password = ''] = results.join('\n').split('\n');
-    expect([code, progress, sentence]).toEqual([0, '', expect.stringContaining('its password, shown this once:')]);
-    const outputs = [
-      await run('list'),
-      await run('list --json'),
-      await run(`grant --account ${analyst.account} --environment production`),
-    ];
-    const tables = ['analyst_accounts', 'analyst_grants', 'system.users', 'system.query_log', 'system.processes'];
-    await operate('SYSTEM FLUSH LOGS');
-    const stored = await Promise.all(tables.map((table) => operate(`SELECT * FROM ${table}`)));
-    const logs = readdirSync(join(directory, 'logs')).map((name) =>
-      readFileSync(join(directory, 'logs', name), 'utf8'),
-    );
-    expect([stored.length, logs.length > 0]).toEqual([tables.length, true]);
-    const everything = [
-      JSON.stringify(outputs),
-      ...stored,
-      ...logs,
-      readFileSync(join(directory, 'stack.json'), 'utf8'),
-    ];
-    for (const secret of [password, analyst.password]) {
-      expect(secret).toMatch(/^[0-9a-f]{64}$/);
-      for (const text of everything) expect(text.includes(secret)).toBe(false);
+it.each([
+  ['rename', "unknown command 'rename'"],
+  ['create', '--environment: expected'],
+  ['create --environment Production!', '--environment: expected'],
+  ['create --environment production --all-environments', 'cannot be used with option'],
+  ['create --environment production --account analyst_1', "unknown option '--account'"],
+  ['grant --environment production', "required option '--account <name>'"],
+  ["grant --account a'b --environment production", 'Expected the name of an account'],
+  ['drop', "required option '--account <name>'"],
+  ['drop --account analyst', 'use --yes'],
+  ['list --account analyst', "unknown option '--account'"],
+])('the analysts command refuses wrong arguments and changes nothing: %s', async (args, sentence) => {
+  const before = await listed();
+  const { code, progress } = await run(args);
+  expect([code, progress]).toEqual([2, expect.stringContaining(sentence)]);
+  expect(await listed()).toEqual(before);
+});
+
+it('analysts drop drops nothing without confirmation, and refuses a name that is no account of analysts', async () => {
+  expect((await run('drop --account analyst', 'no')).code).toBe(1);
+  expect((await listed()).map(({ account }) => account)).toContain('analyst');
+  for (const args of ['drop --yes', 'grant --environment production'])
+    for (const account of ['unknown', 'operator', 'views', 'reader']) {
+      const { code, progress } = await run(`${args} --account ${account}`);
+      expect([code, progress]).toEqual([1, expect.stringContaining(`there is no account ${account} for analysts`)]);
     }
-  });
+});
 
-  it.each([
-    ['rename', "unknown command 'rename'"],
-    ['create', '--environment: expected'],
-    ['create --environment Production!', '--environment: expected'],
-    ['create --environment production --all-environments', 'cannot be used with option'],
-    ['create --environment production --account analyst_1', "unknown option '--account'"],
-    ['grant --environment production', "required option '--account <name>'"],
-    ["grant --account a'b --environment production", 'Expected the name of an account'],
-    ['drop', "required option '--account <name>'"],
-    ['drop --account analyst', 'use --yes'],
-    ['list --account analyst', "unknown option '--account'"],
-  ])('refuses wrong arguments and changes nothing: %s', async (words, sentence) => {
-    const before = await listed();
-    const { code, progress } = await run(words);
-    expect([code, progress]).toEqual([2, expect.stringContaining(sentence)]);
-    expect(await listed()).toEqual(before);
-  });
-
-  it('drops nothing without confirmation, and refuses a name that is no account of analysts', async () => {
-    expect((await run('drop --account analyst', 'no')).code).toBe(1);
-    expect((await listed()).map(({ account }) => account)).toContain('analyst');
-    for (const words of ['drop --yes', 'grant --environment production'])
-      for (const account of ['nobody', 'operator', 'views', 'reader']) {
-        const { code, progress } = await run(`${words} --account ${account}`);
-        expect([code, progress]).toEqual([1, expect.stringContaining(`there is no account ${account} for analysts`)]);
-      }
-  });
-
-  it('takes all grants from the account that every deployment has, and gives them back', async () => {
-    const { analystPassword: password } = JSON.parse(readFileSync(join(directory, 'secrets.json'), 'utf8'));
-    const count = () => ask({ account: 'analyst', password }, 'SELECT count() > 0 FROM analysis_events');
-    expect(await count()).toBe('1');
-    expect((await run('drop --account analyst --yes')).code).toBe(0);
-    expect(await count()).toBe('0');
-    expect((await run('grant --account analyst --all-environments')).code).toBe(0);
-    expect(await count()).toBe('1');
-  });
+it('analysts drop and grant take all grants from the account that every deployment has, and gives them back', async () => {
+  const { analystPassword: password } = JSON.parse(readFileSync(join(directory, 'secrets.json'), 'utf8'));
+  const count = () => query({ account: 'analyst', password }, 'SELECT count() > 0 FROM analysis_events');
+  expect(await count()).toBe('1');
+  expect((await run('drop --account analyst --yes')).code).toBe(0);
+  expect(await count()).toBe('0');
+  expect((await run('grant --account analyst --all-environments')).code).toBe(0);
+  expect(await count()).toBe('1');
 });

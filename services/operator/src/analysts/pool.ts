@@ -4,19 +4,19 @@ import { z } from 'zod';
 import { readStack } from '../stack-file.ts';
 import type { Credentials } from './accounts.ts';
 
-/** Accounts of users.xml that are given out where none can be created by SQL, with their passwords. */
+/** Accounts of users.xml with their passwords, for servers that accept no accounts by SQL. */
 export interface AnalystPool {
   readonly accounts: readonly Credentials[];
-  /** Arranges a new password before an account is given out again. @returns what the operator must do, a sentence */
+  /** Arranges a new password for a dropped account. @returns what the operator must do, a sentence */
   renewPassword(account: string): string;
 }
 
 export interface PoolOptions {
-  /** Folder whose `.playline` may contain the records of a stack. */
+  /** Folder whose `.playline` may contain a stack. */
   readonly folder: string;
-  /** Address of the ClickHouse that is used. */
+  /** Address of ClickHouse. */
   readonly url: string;
-  /** Environment of the process, with `CLICKHOUSE_ANALYST_1_PASSWORD` and so on for deployments without a stack. */
+  /** With `CLICKHOUSE_ANALYST_1_PASSWORD` and so on, for deployments without a stack. */
   readonly environment: Readonly<Record<string, string | undefined>>;
 }
 
@@ -24,10 +24,10 @@ const ACCOUNT = /^analyst_(raw_)?\d+$/;
 const VARIABLE = /^CLICKHOUSE_(ANALYST_(?:RAW_)?\d+)_PASSWORD$/;
 const secretsSchema = z.object({ analystPasswords: z.record(z.string().regex(ACCOUNT), z.string().min(1)) });
 
-/** Whether an account of the pool may read raw ids; its name in users.xml says so. */
+/** Accounts with raw ids have other names in users.xml. */
 export const readsRawIds = (account: string) => account.startsWith('analyst_raw_');
 
-/** The pool of the stack in `folder` if its ClickHouse is the one in use, otherwise the pool of the environment. */
+/** The pool of the stack in `folder` if its ClickHouse is used, otherwise that of the environment. */
 export function readPool({ folder, url, environment }: PoolOptions): AnalystPool {
   if (readStack(folder).clickhouse?.url === url) return poolOfStack(join(folder, '.playline'));
   const accounts = Object.entries(environment).flatMap(([variable, password = '']) => {
@@ -41,17 +41,17 @@ function poolOfStack(state: string): AnalystPool {
   return {
     accounts: inOrder(readPasswords(join(state, 'secrets.json'))),
     renewPassword: (account) => {
-      // Read by the next start, the only writer of secrets.json, whose loss cannot be repaired.
+      // Read by the next start, the only writer of secrets.json.
       const dropped = join(state, 'dropped-accounts');
       mkdirSync(dropped, { recursive: true, mode: 0o700 });
       closeSync(openSync(join(dropped, account), 'a', 0o600));
-      return 'It gets a new password at the next start (npm run down, npm run up), and can be given out again then.';
+      return 'It gets a new password at the next start (npm run down, npm run up), and is available again then.';
     },
   };
 }
 
 const renewOfEnvironment = (account: string) =>
-  `To give it out again, set another CLICKHOUSE_${account.toUpperCase()}_PASSWORD, for ClickHouse too, and start ClickHouse again.`;
+  `To make it available again, set another CLICKHOUSE_${account.toUpperCase()}_PASSWORD, for ClickHouse too, and restart ClickHouse.`;
 
 function readPasswords(path: string): Credentials[] {
   const parsed = secretsSchema.safeParse(JSON.parse(readFileSync(path, 'utf8')));

@@ -1,15 +1,14 @@
 import { type ClickHouseAccount, sendStatement } from '@playline/stores';
 
-/** Values of a statement's parameters, `{name: String}`; never part of its text. */
+/** Values of a statement's parameters: `{name: String}`. */
 export type Parameters = Readonly<Record<string, string>>;
 
-/** Sends one statement and returns its rows as text. @throws Error of the network, or with the answer of ClickHouse */
+/** Returns the rows of one statement as text. @throws Error of the network, or of ClickHouse */
 export type RunStatement = (statement: string, parameters?: Parameters) => Promise<readonly (readonly string[])[]>;
 
-/** Longer than any of these statements takes, even on a busy server. */
 const STATEMENT_MAX_MS = 60_000;
 
-/** @param account runs the statements; its database is the default for table names */
+/** The account's database is the default for table names. */
 export function createRunStatement(account: ClickHouseAccount): RunStatement {
   return async (statement, parameters = {}) => {
     const named = Object.entries(parameters).map(([name, value]) => [`param_${name}`, value]);

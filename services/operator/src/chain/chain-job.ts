@@ -1,10 +1,9 @@
 import type { ChainNode, IndexedChain } from '@playline/chain';
-import { type Terminal, UsageError } from '../command.ts';
+import { type JsonOption, type Terminal, UsageError } from '../command.ts';
 import type { ImportSources } from '../import/importer.ts';
 import type { WritableLogSources } from '../writable-log.ts';
 
 export interface ChainContext extends ImportSources, WritableLogSources {
-  /** Chains of CHAIN_NODES or of the stack. */
   readonly chains: () => readonly IndexedChain[];
   readonly createNode: (node: { name: string; url: string }) => ChainNode;
   /** Epoch milliseconds. */
@@ -12,8 +11,6 @@ export interface ChainContext extends ImportSources, WritableLogSources {
   /** Aborted when the user interrupts the command. */
   readonly stop: AbortSignal;
 }
-
-/** What the actions work with. */
 export interface ChainJob {
   readonly context: ChainContext;
   readonly terminal: Terminal;
@@ -22,15 +19,13 @@ export interface ChainJob {
 export const nodesOf = ({ context }: ChainJob, { name, urls }: IndexedChain): readonly ChainNode[] =>
   urls.map((url, index) => context.createNode({ name: `${name}/${index + 1}`, url }));
 
-/** The chain of `--chain`. @throws UsageError when no chain has this name */
+/** @throws UsageError when no indexed chain has this name */
 export function chainOf({ context }: ChainJob, name: string): IndexedChain {
   const found = context.chains().find((each) => each.name === name);
   if (found === undefined) throw new UsageError(`--chain: ${name} is not an indexed chain`);
   return found;
 }
 
-/** Options of an action on one chain. */
-export interface ChainOptions {
+export interface ChainOptions extends JsonOption {
   readonly chain: string;
-  readonly json?: boolean | undefined;
 }

@@ -3,21 +3,19 @@ import type { ActivityRecord } from '@playline/contracts';
 import { ACTIVITIES } from '../import/subjects.ts';
 import type { ChainRange } from './read-ranges.ts';
 
-/** What a history lacks compared with its chain. */
 export interface Comparison {
   activities: number;
   missing: number;
   different: number;
-  /** The first findings, a sentence each. */
+  /** The first findings, one sentence each. */
   readonly findings: string[];
 }
 
-/** More would hide the first ones. */
 const FINDINGS_MAX = 100;
 /** Ids in one query. */
 const IDS_MAX = 500;
 
-/** Everything that readers see of an activity, except the time of its update. */
+/** What readers see of an activity, except the time of its update. */
 export function toShownContent(row: ActivityRow): Record<string, unknown> {
   const { updated_at: _, ...content } = toActivityJson(row, { id: '', name: row.chain });
   return { ...content, chain: row.chain };
@@ -25,13 +23,11 @@ export function toShownContent(row: ActivityRow): Record<string, unknown> {
 
 const textOf = (row: ActivityRow) => JSON.stringify(toShownContent(row));
 
-function addFinding(compared: Comparison, { blockchainMetadata, type, id }: ActivityRow, what: string): void {
-  if (compared.findings.length >= FINDINGS_MAX) return;
-  const at = `block ${blockchainMetadata?.blockNumber}, log ${blockchainMetadata?.logIndex}`;
-  compared.findings.push(`${type} ${id} (${at}) ${what}`);
+function addFinding(compared: Comparison, finding: string): void {
+  if (compared.findings.length < FINDINGS_MAX) compared.findings.push(finding);
 }
 
-/** Finds activities of a range that the history lacks, or has with other contents. @throws StoreFault */
+/** Finds activities that the history lacks, or has with other contents. @throws StoreFault */
 export async function compareRange(
   store: Pick<ChainStore, 'readActivities' | 'readToken'>,
   { records, summarised, unindexed }: ChainRange,
@@ -40,22 +36,17 @@ export async function compareRange(
   for (let from = 0; from < records.length; from += IDS_MAX)
     await compareSome(store, records.slice(from, from + IDS_MAX), compared);
   for (const { block, log, contract, tokens, firstId, lastId } of summarised)
-    if (compared.findings.length < FINDINGS_MAX)
-      compared.findings.push(
-        `block ${block}, log ${log}: ${tokens} tokens of ${contract} (ids ${firstId} to ${lastId}) are not in the ` +
-          'history as single activities: over the limit of a contract and block',
-      );
-  for (const finding of findUnindexed(unindexed))
-    if (compared.findings.length < FINDINGS_MAX) compared.findings.push(finding);
-}
-
-/** A finding per contract. */
-function findUnindexed(logs: ChainRange['unindexed']): string[] {
-  return [...Map.groupBy(logs, ({ address }) => address)].map(
-    ([contract, own]) =>
+    addFinding(
+      compared,
+      `block ${block}, log ${log}: ${tokens} tokens of ${contract} (ids ${firstId} to ${lastId}) are not in the history ` +
+        'as single activities: over the limit of a contract and block',
+    );
+  for (const [contract, own] of Map.groupBy(unindexed, ({ address }) => address))
+    addFinding(
+      compared,
       `block ${own[0]!.blockNumber}, log ${own[0]!.logIndex}: ${contract} emits Transfer without indexed parameters ` +
-      `(${own.length} logs of this range): name it in legacyTokens of CHAIN_NODES, then run backfill`,
-  );
+        `(${own.length} logs of this range): add it to legacyTokens of CHAIN_NODES, then run backfill`,
+    );
 }
 
 async function compareSome(
@@ -64,16 +55,18 @@ async function compareSome(
   compared: Comparison,
 ): Promise<void> {
   const rows = records.map(ACTIVITIES.toRow);
-  const standing = await ACTIVITIES.readStored(store, rows);
+  const stored = await ACTIVITIES.readStored(store, rows);
   for (const row of rows) {
     compared.activities++;
-    const stored = standing.get(row.id);
-    if (stored === undefined) {
+    const { blockchainMetadata, type, id } = row;
+    const name = `${type} ${id} (block ${blockchainMetadata?.blockNumber}, log ${blockchainMetadata?.logIndex})`;
+    const own = stored.get(id);
+    if (own === undefined) {
       compared.missing++;
-      addFinding(compared, row, 'is not in the history');
-    } else if (textOf(stored) !== textOf(row)) {
+      addFinding(compared, `${name} is not in the history`);
+    } else if (textOf(own) !== textOf(row)) {
       compared.different++;
-      addFinding(compared, row, 'is not what the history says');
+      addFinding(compared, `${name} differs from the history`);
     }
   }
 }

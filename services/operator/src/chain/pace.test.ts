@@ -1,47 +1,45 @@
 import fc from 'fast-check';
-import { describe, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { paceOf, toDurationText, toPaceText } from './pace.ts';
 
 const at = (seconds: number, block: number) => ({ atMs: seconds * 1000, block });
 const WINDOW = { windowMs: 60_000 };
 
-describe('the pace of blocks', () => {
-  it('is measured over the last window only', () => {
-    const samples = [at(0, 0), at(100, 10), at(110, 110), at(160, 610)];
-    expect(paceOf(samples, { ...WINDOW, to: 1_210 })).toEqual({ blocksPerSecond: 10, remainingMs: 60_000 });
-  });
+it('the pace of blocks is measured over the last window only', () => {
+  const samples = [at(0, 0), at(100, 10), at(110, 110), at(160, 610)];
+  expect(paceOf(samples, { ...WINDOW, to: 1_210 })).toEqual({ blocksPerSecond: 10, remainingMs: 60_000 });
+});
 
-  it('is unknown with one sample, or when nothing has moved', () => {
-    const unknown = { blocksPerSecond: null, remainingMs: null };
-    expect(paceOf([], { ...WINDOW, to: 9 })).toEqual(unknown);
-    expect(paceOf([at(1, 5)], { ...WINDOW, to: 9 })).toEqual(unknown);
-    expect(paceOf([at(1, 5), at(9, 5)], { ...WINDOW, to: 9 })).toEqual(unknown);
-  });
+it('the pace of blocks is unknown with one sample, or when nothing has moved', () => {
+  const unknown = { blocksPerSecond: null, remainingMs: null };
+  expect(paceOf([], { ...WINDOW, to: 9 })).toEqual(unknown);
+  expect(paceOf([at(1, 5)], { ...WINDOW, to: 9 })).toEqual(unknown);
+  expect(paceOf([at(1, 5), at(9, 5)], { ...WINDOW, to: 9 })).toEqual(unknown);
+});
 
-  it('gives the time until the last block at this rate, and never less than zero', () => {
-    const steps = fc.array(fc.record({ ms: fc.nat(5_000), blocks: fc.nat(500) }), { minLength: 1, maxLength: 50 });
-    const property = fc.property(steps, fc.nat(100_000), (given, to) => {
-      const samples = [{ atMs: 0, block: 0 }];
-      for (const { ms, blocks } of given) {
-        const before = samples.at(-1)!;
-        samples.push({ atMs: before.atMs + ms, block: before.block + blocks });
-      }
-      const { blocksPerSecond, remainingMs } = paceOf(samples, { ...WINDOW, to });
-      if (blocksPerSecond === null || remainingMs === null) return;
-      expect(blocksPerSecond).toBeGreaterThan(0);
-      expect((remainingMs / 1000) * blocksPerSecond).toBeCloseTo(Math.max(0, to - samples.at(-1)!.block), 3);
-    });
-    fc.assert(property);
+it('the pace of blocks gives the time until the last block at this rate, and never less than zero', () => {
+  const steps = fc.array(fc.record({ ms: fc.nat(5_000), blocks: fc.nat(500) }), { minLength: 1, maxLength: 50 });
+  const property = fc.property(steps, fc.nat(100_000), (given, to) => {
+    const samples = [{ atMs: 0, block: 0 }];
+    for (const { ms, blocks } of given) {
+      const before = samples.at(-1)!;
+      samples.push({ atMs: before.atMs + ms, block: before.block + blocks });
+    }
+    const { blocksPerSecond, remainingMs } = paceOf(samples, { ...WINDOW, to });
+    if (blocksPerSecond === null || remainingMs === null) return;
+    expect(blocksPerSecond).toBeGreaterThan(0);
+    expect((remainingMs / 1000) * blocksPerSecond).toBeCloseTo(Math.max(0, to - samples.at(-1)!.block), 3);
   });
+  fc.assert(property);
+});
 
-  it('is shown in words', () => {
-    const noon = Date.UTC(2026, 10, 24, 12);
-    const words = (blocksPerSecond: number, minutes: number) =>
-      toPaceText({ blocksPerSecond, remainingMs: minutes * 60_000 }, noon);
-    expect(words(123.4, 3)).toBe('123 blocks/s, about 3 min left, until 12:03 UTC');
-    expect(words(0.123, 90)).toBe('0.12 blocks/s, about 1 h 30 min left, until 13:30 UTC');
-    expect(words(2, 4 * 1440)).toBe('2 blocks/s, about 4 days left, until 2026-11-28 12:00 UTC');
-    expect(toDurationText(200)).toBe('1 s');
-    expect(toPaceText({ blocksPerSecond: null, remainingMs: null }, noon)).toBe('');
-  });
+it('the pace of blocks is shown as text', () => {
+  const noon = Date.UTC(2026, 10, 24, 12);
+  const args = (blocksPerSecond: number, minutes: number) =>
+    toPaceText({ blocksPerSecond, remainingMs: minutes * 60_000 }, noon);
+  expect(args(123.4, 3)).toBe('123 blocks/s, about 3 min left, until 12:03 UTC');
+  expect(args(0.123, 90)).toBe('0.12 blocks/s, about 1 h 30 min left, until 13:30 UTC');
+  expect(args(2, 4 * 1440)).toBe('2 blocks/s, about 4 days left, until 2026-11-28 12:00 UTC');
+  expect(toDurationText(200)).toBe('1 s');
+  expect(toPaceText({ blocksPerSecond: null, remainingMs: null }, noon)).toBe('');
 });

@@ -1,25 +1,18 @@
-/** The block that was reached at a moment. */
+/** A block that was reached, and when: milliseconds of any clock. */
 export interface PaceSample {
-  /** Milliseconds of any clock, the same one for all samples. */
   readonly atMs: number;
   readonly block: number;
 }
 
-/** Speed in blocks, and the remaining time. */
+/** Both null while the pace is unknown. */
 export interface Pace {
-  /** Null when it is not known. */
   readonly blocksPerSecond: number | null;
   readonly remainingMs: number | null;
 }
 
 const UNKNOWN: Pace = { blocksPerSecond: null, remainingMs: null };
 
-/**
- * Pace over the last window: the cost of ranges differs, so old samples say little.
- * @param samples in the order of their time
- * @param options.to the last block
- * @param options.windowMs samples that are this much older than the last one do not count
- */
+/** The pace of the samples, in order of time, within `windowMs` before the last one; `to` is the last block. */
 export function paceOf(
   samples: readonly PaceSample[],
   { to, windowMs }: { readonly to: number; readonly windowMs: number },
@@ -36,7 +29,7 @@ const SECOND_MS = 1_000;
 const MINUTE_MS = 60 * SECOND_MS;
 const HOUR_MS = 60 * MINUTE_MS;
 
-/** In the largest units that matter, rounded up, so that a wait is never shown too short. */
+/** Rounded up, so that a wait is never shown too short. */
 export function toDurationText(ms: number): string {
   if (ms < MINUTE_MS) return `${Math.ceil(ms / SECOND_MS)} s`;
   const minutes = Math.ceil(ms / MINUTE_MS);
@@ -45,7 +38,7 @@ export function toDurationText(ms: number): string {
   return hours < 48 ? `${hours} h ${minutes % 60} min` : `${Math.ceil(ms / (24 * HOUR_MS))} days`;
 }
 
-/** Such as `120 blocks/s, about 3 min left, until 14:32 UTC`; empty while unknown. @param nowMs epoch milliseconds */
+/** Such as `120 blocks/s, about 3 min left, until 14:32 UTC`; '' while unknown. @param nowMs epoch milliseconds */
 export function toPaceText({ blocksPerSecond, remainingMs }: Pace, nowMs: number): string {
   if (blocksPerSecond === null || remainingMs === null) return '';
   const rate = blocksPerSecond >= 10 ? Math.round(blocksPerSecond) : Number(blocksPerSecond.toPrecision(2));

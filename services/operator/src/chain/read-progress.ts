@@ -3,22 +3,20 @@ import { withLog } from '../await-store.ts';
 import type { LogSources } from '../writable-log.ts';
 import type { PaceSample } from './pace.ts';
 
-/** How a chain has been indexed. */
+/** The indexing progress of a chain. */
 export interface RecentProgress {
-  /** The last published progress. */
   readonly last: IndexProgressRecord;
-  /** Progress published within ten minutes before that, as far as it was not compacted away; epoch milliseconds. */
+  /** Progress within ten minutes before the last one, unless compacted; epoch milliseconds. */
   readonly samples: readonly PaceSample[];
 }
 
-/** Samples within this time before the last one count for the pace. */
 export const RECENT_MS = 600_000;
 
-/** The last block that is published completely; -1 when there is none. */
+/** The last block that is published completely, or -1. */
 export const lastCompleteBlockOf = ({ block, nextLog }: IndexProgressRecord): number =>
   nextLog === null ? block : block - 1;
 
-/** Progress of each chain, by its name. @throws UnreachableError when Kafka or the registry does not answer */
+/** The progress of each chain, by name. @throws UnreachableError */
 export async function readProgress(sources: LogSources): Promise<Map<string, RecentProgress>> {
   return withLog(await sources.openLog(), async (log) => {
     const topic = sources.topicPrefix + TOPICS.indexProgress.name;

@@ -2,7 +2,7 @@ import { type ChainNode, NodeFault } from '@playline/chain';
 import { expect, it } from 'vitest';
 import { requestFromNodes } from './read-ranges.ts';
 
-it('a node that fails with so much, and answers something small, is asked for less', async () => {
+it('requestFromNodes requests less from a node that fails but is reachable', async () => {
   const fail = () => Promise.reject(new NodeFault('unreachable', 'HTTP 504'));
   const answers = { name: 'one', chainId: async () => 1 } as ChainNode;
   const gone = { name: 'two', chainId: fail as ChainNode['chainId'] } as ChainNode;

@@ -13,36 +13,36 @@ import {
 import type { ActivityRecord } from '@playline/contracts';
 import { UnreachableError } from '../command.ts';
 
-/** A log whose activities are not in the history, because it is over the budget of its block. */
+/** A log over the budget of its block, whose activities are not in the history. */
 export interface SummarisedLog extends Summary {
   readonly block: number;
   readonly log: number;
 }
 
-/** What the chain contains in some blocks. */
+/** The contents of a range of blocks. */
 export interface ChainRange {
   readonly to: number;
   readonly records: readonly ActivityRecord[];
   readonly summarised: readonly SummarisedLog[];
-  /** Logs whose contract is not known to be an ERC-20 or an ERC-721. */
+  /** Logs of contracts that are not known to be ERC-20 or ERC-721. */
   readonly unindexed: readonly ChainLog[];
 }
 
 export interface RangesOptions {
   readonly chain: IndexedChain;
-  /** Nodes of the chain, the preferred one first. */
+  /** The preferred node first. */
   readonly nodes: readonly ChainNode[];
   /** Both inclusive. */
   readonly from: number;
   readonly to: number;
-  /** Blocks that the chain must contain; checked for those near the range. */
+  /** Blocks that the chain must contain. */
   readonly holds: readonly BlockName[];
   /** Aborted when the user interrupts the command. */
   readonly stop: AbortSignal;
 }
 
 /**
- * Reads blocks with the same checks as the indexer: each range links to the one before.
+ * Reads blocks with the checks of the indexer: each range links to the previous one.
  * @throws UnreachableError when no node returns a valid answer
  */
 export async function* readRanges(options: RangesOptions): AsyncGenerator<ChainRange> {
@@ -70,10 +70,9 @@ export async function* readRanges(options: RangesOptions): AsyncGenerator<ChainR
 }
 
 /**
- * Asks one node after the other.
- * @returns null when less may be asked for, and a node wants to be asked for less, or was late or failed with so much and
- *   answers something small
- * @throws UnreachableError when none answers as it should
+ * Requests from one node after the other.
+ * @returns null if a smaller request may succeed: a node refused this much, or was late with it but is reachable
+ * @throws UnreachableError when no node returns a valid answer
  */
 export async function requestFromNodes<T>(
   nodes: readonly ChainNode[],
@@ -92,16 +91,16 @@ export async function requestFromNodes<T>(
       faults.push(`${node.name}: ${fault.message}`);
     }
   if (mayHalve && (await isAnyReachable(late))) return null;
-  throw new UnreachableError(`no node of the chain answers as it should (${faults.join('; ')})`);
+  throw new UnreachableError(`no node of the chain returns a valid answer (${faults.join('; ')})`);
 }
 
-/** Whether any of them answers at all: a node that does not is late with every request. */
+/** A node that is down is late with every request. */
 async function isAnyReachable(nodes: readonly ChainNode[]): Promise<boolean> {
-  const asked = nodes.map((node) =>
+  const answers = nodes.map((node) =>
     node.chainId().then(
       () => true,
       () => false,
     ),
   );
-  return (await Promise.all(asked)).includes(true);
+  return (await Promise.all(answers)).includes(true);
 }

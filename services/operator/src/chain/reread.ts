@@ -1,7 +1,8 @@
+/** Reads blocks of a chain again, to verify the history or to fill its gaps. */
 import type { ActivityRow, BlockName, IndexedChain } from '@playline/chain';
 import type { ActivityRecord } from '@playline/contracts';
 import { withStore } from '../await-store.ts';
-import { EXIT, type ExitCode, type Terminal, UsageError } from '../command.ts';
+import { EXIT, type ExitCode, printResult, type Terminal, UsageError } from '../command.ts';
 import { type Importer, openImporter } from '../import/importer.ts';
 import type { Line } from '../import/lines.ts';
 import { ACTIVITIES } from '../import/subjects.ts';
@@ -15,7 +16,7 @@ import { type ChainRange, readRanges } from './read-ranges.ts';
 /** The pace is measured over this time. */
 const WINDOW_MS = 60_000;
 
-/** Blocks that are read again: never more than are indexed. */
+/** Blocks to read again, which are all indexed. */
 interface BlockRange {
   readonly chain: IndexedChain;
   readonly from: number;
@@ -24,9 +25,9 @@ interface BlockRange {
 }
 
 interface BlockOptions extends ChainOptions {
-  /** The first block; the first one of the chain when absent. */
+  /** By default the first block of the chain. */
   readonly from?: number | undefined;
-  /** The last block; the last indexed one when absent. */
+  /** By default the last indexed block. */
   readonly to?: number | undefined;
 }
 
@@ -38,11 +39,10 @@ async function blocksOf(job: ChainJob, options: BlockOptions): Promise<BlockRang
   const { from = chain.start, to = indexed } = options;
   if (from > to) throw new UsageError('--from and --to: the first block is after the last one');
   if (to > indexed)
-    throw new UsageError(`--to: block ${indexed} is the last indexed one; the indexer reads the blocks after it`);
+    throw new UsageError(`--to: only blocks up to ${indexed} are indexed; the indexer reads later ones itself`);
   return { chain, from, to, holds: [{ number: last.block, hash: `0x${last.hash.toString('hex')}` }] };
 }
 
-/** Reports progress, pace and remaining time. */
 function createReportProgress({ terminal, context }: ChainJob, { from, to }: BlockRange) {
   const progress = createProgress(terminal);
   const samples: PaceSample[] = [{ atMs: performance.now(), block: from - 1 }];
@@ -55,7 +55,7 @@ function createReportProgress({ terminal, context }: ChainJob, { from, to }: Blo
   };
 }
 
-/** Reads blocks again and compares them with the history. */
+/** Compares the chain with the history. */
 export async function verify(job: ChainJob, options: BlockOptions): Promise<ExitCode> {
   const { context, terminal } = job;
   const blocks = await blocksOf(job, options);
@@ -65,24 +65,23 @@ export async function verify(job: ChainJob, options: BlockOptions): Promise<Exit
   await withStore('ClickHouse', await context.openStore(), async (store) => {
     for await (const read of readRanges({ ...blocks, nodes: nodesOf(job, chain), stop: context.stop })) {
       await compareRange(store, read, compared);
-      reportProgress(read.to, `${compared.activities} activities looked at`);
+      reportProgress(read.to, `${compared.activities} activities compared`);
     }
   });
   for (const finding of compared.findings) terminal.progress(finding);
   const { activities, missing, different } = compared;
   const line = `${activities} activities of blocks ${from} to ${to}: ${missing} are not in the history, ${different} differ`;
-  terminal.result(options.json === true ? JSON.stringify({ from, to, activities, missing, different }) : line);
+  printResult(terminal, options, { from, to, activities, missing, different }, line);
   return compared.findings.length > 0 || context.stop.aborted ? EXIT.failed : EXIT.ok;
 }
 
-/** Results of a backfill. */
 interface Backfilled {
   activities: number;
   published: number;
   refused: number;
 }
 
-/** Reads blocks again and publishes what the history lacks or has with other contents. */
+/** Publishes what the history lacks or has with other contents. */
 export async function backfill(
   job: ChainJob,
   options: BlockOptions & { readonly writerGroup: string },
@@ -91,22 +90,22 @@ export async function backfill(
   const blocks = await blocksOf(job, options);
   const { from, to, chain } = blocks;
   const { writerGroup } = options;
-  const way = await openImporter(ACTIVITIES, { ...context, writerGroup, onProgress: terminal.progress });
+  const importer = await openImporter(ACTIVITIES, { ...context, writerGroup, onProgress: terminal.progress });
   const done: Backfilled = { activities: 0, published: 0, refused: 0 };
   const reportProgress = createReportProgress(job, blocks);
   let reached = from - 1;
   try {
     for await (const read of readRanges({ ...blocks, nodes: nodesOf(job, chain), stop: context.stop })) {
-      await publishMissing(way, { read, chain: chain.name, stop: context.stop, terminal }, done);
+      await publishMissing(importer, { read, chain: chain.name, stop: context.stop, terminal }, done);
       if (context.stop.aborted) break;
       reached = read.to;
-      reportProgress(reached, `${done.activities} activities looked at, ${done.published} published`);
+      reportProgress(reached, `${done.activities} activities compared, ${done.published} published`);
     }
   } finally {
-    await way.close();
+    await importer.close();
   }
   const line = `${done.activities} activities of blocks ${from} to ${reached}: ${done.published} published, ${done.refused} refused`;
-  terminal.result(options.json === true ? JSON.stringify({ from, to: reached, ...done }) : line);
+  printResult(terminal, options, { from, to: reached, ...done }, line);
   if (reached < to) terminal.progress(`ended early: continue with --from ${reached + 1} --to ${to}`);
   return done.refused > 0 || reached < to ? EXIT.failed : EXIT.ok;
 }
@@ -119,7 +118,7 @@ interface PublishOptions {
 }
 
 async function publishMissing(
-  way: Importer<ActivityRecord, ActivityRow>,
+  importer: Importer<ActivityRecord, ActivityRow>,
   { read, chain, stop, terminal }: PublishOptions,
   done: Backfilled,
 ): Promise<void> {
@@ -128,16 +127,16 @@ async function publishMissing(
   const lines = records.map((record, index): Line => {
     return { number: index + 1, value: toShownContent(ACTIVITIES.toRow(record)), fault: null };
   });
-  const { published, refused } = await way.import({
+  const { published, refused } = await importer.import({
     chain,
-    tail: await way.readTail(),
+    tail: await importer.readTail(),
     stop,
     onProgress: () => {},
     lines: async function* () {
       yield* lines;
     },
     onRefused: (number, faults) =>
-      terminal.progress(`activity ${number} of those to block ${to}: ${faults.join('; ')}`),
+      terminal.progress(`activity ${number} of the range up to block ${to}: ${faults.join('; ')}`),
   });
   done.activities += records.length;
   done.published += published;

@@ -7,7 +7,7 @@ import { runProgram } from '../test/run-program.ts';
 
 const SECRET = 'a-secret-of-the-provider';
 /** No server listens here. */
-const AWAY = `http://somebody:${SECRET}@127.0.0.1:1/v3/${SECRET}?key=${SECRET}`;
+const AWAY = `http://other:${SECRET}@127.0.0.1:1/v3/${SECRET}?key=${SECRET}`;
 let chain: TestChain;
 let stores: OwnStores;
 
@@ -21,9 +21,9 @@ afterAll(async () => {
 
 const statusBy =
   (run: typeof runMain) =>
-  async (chains: readonly object[], ...words: string[]) => {
+  async (chains: readonly object[], ...args: string[]) => {
     const environment = { ...stores.environment, CHAIN_NODES: JSON.stringify(chains) };
-    const { code, out, err } = await run(environment, ['chain', 'status', ...words]);
+    const { code, out, err } = await run(environment, ['chain', 'status', ...args]);
     expect(out + err).not.toContain(SECRET);
     expect(out + err).not.toContain(chain.rpc);
     return { code, out: out.trim().split('\n'), err };
@@ -31,12 +31,12 @@ const statusBy =
 const status = statusBy(runProgram);
 const chainOf = (name: string, number: number, ...urls: string[]) => ({ name, id: `eip155:${number}`, urls });
 
-it('a chain whose node is away is listed with the others, and the exit code says so', async () => {
+it('a chain whose node is away is listed with the others, and the exit code reports it', async () => {
   const chains = [chainOf('away-chain', 5, AWAY), chainOf('demo-chain', chain.id, chain.rpc)];
   const { code, out, err } = await statusBy(runMain)(chains);
   expect(code, err).toBe(EXIT.unreachable);
   expect(out).toEqual([
-    'away-chain: no node answers, indexed none; away-chain/1 does not serve (it cannot be reached)',
+    'away-chain: no node answers, indexed none; away-chain/1 cannot be used (it cannot be reached)',
     expect.stringMatching(
       /^demo-chain: latest block 9, final \d+, indexed none, \d+ behind; demo-chain\/1 at block 9$/,
     ),
@@ -53,9 +53,9 @@ it('each of several nodes is listed; one that is away or of another chain is no 
   const { code, out } = await status([own]);
   expect(code).toBe(EXIT.ok);
   expect(out[0]).toMatch(
-    /^demo-chain: latest block 9, .*demo-chain\/1 does not serve \(.*\), demo-chain\/2 at block 9$/,
+    /^demo-chain: latest block 9, .*demo-chain\/1 cannot be used \(.*\), demo-chain\/2 at block 9$/,
   );
   const other = await status([away]);
   expect(other.code).toBe(EXIT.unreachable);
-  expect(other.out[0]).toContain(`other-chain/1 does not serve (it is a node of chain ${chain.id}, not of 7)`);
+  expect(other.out[0]).toContain(`other-chain/1 cannot be used (it is a node of chain ${chain.id}, not of 7)`);
 });

@@ -40,7 +40,7 @@ const FIRST: Omit<TokenRecord, 'contractAddress'> = {
   symbol: 'OLD',
   decimals: 2,
   imageUrl: 'https://images.example/x.png',
-  name: 'As it was called',
+  name: 'Old name',
   verificationStatus: 'unverified',
   isCanonical: true,
   rootChainId: 'eip155:1',
@@ -67,22 +67,22 @@ beforeEach(async () => {
   await publish({ ...FIRST, contractAddress: bytesOf(contract) });
 });
 
-const wordsOf = (word: string, address: string, ...more: string[]) => [
+const argsOf = (word: string, address: string, ...more: string[]) => [
   ...['chain', word, '--chain', CHAIN, '--address', address, ...more],
 ];
 const run = (word: string, address: string, ...more: string[]) =>
-  runProgram(environment, wordsOf(word, address, ...more));
+  runProgram(environment, argsOf(word, address, ...more));
 const verification = (status: string, address = contract) => run('verification', address, '--status', status);
 
 it('an operator decision is published once, with all other values that the log has of the token', async () => {
   const before = (await versions()).length;
   const capitals = contract.toUpperCase().replace('0X', '0x');
-  const first = await runMain(environment, wordsOf('verification', capitals, '--status', 'verified'));
+  const first = await runMain(environment, argsOf('verification', capitals, '--status', 'verified'));
   expect(first.code, first.err).toBe(EXIT.ok);
-  expect(first.out).toContain('As it was called (OLD), 2 decimals, verified: published');
+  expect(first.out).toContain('Old name (OLD), 2 decimals, verified: published');
   const { traceId, ...token } = await last();
-  const { traceId: was, ...standing } = FIRST;
-  expect(token).toEqual({ ...standing, contractAddress: bytesOf(contract), verificationStatus: 'verified' });
+  const { traceId: was, ...current } = FIRST;
+  expect(token).toEqual({ ...current, contractAddress: bytesOf(contract), verificationStatus: 'verified' });
   expect(traceId).not.toBe(was);
   expect((await verification('verified')).out).toContain('no change, nothing was published');
   expect(await versions()).toHaveLength(before + 1);
@@ -102,15 +102,15 @@ it('a token is read from its contract again, and keeps what an operator has deci
 it('nothing changes for a token that was never published, or a contract without a name', async () => {
   const unknown = await verification('verified', `0x${'9'.repeat(40)}`);
   expect(unknown).toMatchObject({ code: EXIT.failed, err: expect.stringContaining('no token 0x9999') });
-  const nobody = chain.accounts[5]!.toLowerCase();
-  await publish({ ...FIRST, contractAddress: bytesOf(nobody) });
-  const silent = await run('refresh-token', nobody);
+  const silentContract = chain.accounts[5]!.toLowerCase();
+  await publish({ ...FIRST, contractAddress: bytesOf(silentContract) });
+  const silent = await run('refresh-token', silentContract);
   expect(silent).toMatchObject({
     code: EXIT.failed,
     err: expect.stringContaining('returns no name, symbol or decimals'),
   });
   expect(silent.err).not.toContain(chain.rpc);
-  expect(await versions(nobody)).toHaveLength(1);
+  expect(await versions(silentContract)).toHaveLength(1);
   expect(await versions(other)).toEqual([]);
 });
 
@@ -125,14 +125,14 @@ function sourcesOf(beforeCommit?: () => Promise<void>): WritableLogSources {
   };
 }
 
-it('of two commands at once the later one wins, and the earlier one fails at whatever step it is', async () => {
+it('of two simultaneous commands the later one wins, and the earlier one fails at whatever step it is', async () => {
   const token = { chain: CHAIN, contract };
-  const verify = () => changeToken(sourcesOf(), token, (standing) => ({ ...standing, verificationStatus: 'verified' }));
-  const rename = (standing: TokenRecord) => ({ ...standing, name: 'Renamed' });
+  const verify = () => changeToken(sourcesOf(), token, (current) => ({ ...current, verificationStatus: 'verified' }));
+  const rename = (current: TokenRecord) => ({ ...current, name: 'Renamed' });
   // It has read the record, and the other command runs now.
-  const late = changeToken(sourcesOf(), token, async (standing) => {
+  const late = changeToken(sourcesOf(), token, async (current) => {
     await verify();
-    return rename(standing);
+    return rename(current);
   });
   await expect(late).rejects.toThrow('another command changed this token at the same time: nothing was published');
   expect(await last()).toMatchObject({ name: FIRST.name, verificationStatus: 'verified' });
@@ -154,9 +154,9 @@ it('a change waits for open transactions, so that it is made to the current reco
   const stuck = Promise.withResolvers<void>();
   const token = { chain: CHAIN, contract };
   const key = `${CHAIN} ${contract}`;
-  const somebody = await openAtomicPublisher({
+  const other = await openAtomicPublisher({
     brokers: testStores().kafka,
-    name: `${stores.prefix}somebody`,
+    name: `${stores.prefix}other`,
     beforeCommit: async () => {
       begun.resolve();
       await stuck.promise;
@@ -167,17 +167,17 @@ it('a change waits for open transactions, so that it is made to the current reco
     stores.schemaIdOf(topic),
     tokenCodec.encode({ ...FIRST, contractAddress: bytesOf(contract), name: 'Of the other' }),
   );
-  const open = somebody.publish([{ topic, key: Buffer.from(key), value, headers: {} }]);
+  const open = other.publish([{ topic, key: Buffer.from(key), value, headers: {} }]);
   await begun.promise;
   let hasChanged = false;
-  const changed = changeToken(sourcesOf(), token, (standing) => {
+  const changed = changeToken(sourcesOf(), token, (current) => {
     hasChanged = true;
-    return { ...standing, verificationStatus: 'inactive' };
+    return { ...current, verificationStatus: 'inactive' };
   });
   await log.read(topic);
   expect(hasChanged).toBe(false);
   stuck.resolve();
   await Promise.all([open, changed]);
   expect(await last()).toMatchObject({ name: 'Of the other', verificationStatus: 'inactive' });
-  await somebody.close();
+  await other.close();
 });

@@ -1,14 +1,14 @@
 import { type ClickHouseAccount, createQueryRows, readRows, sendStatement } from '@playline/stores';
 
-/** The database whose events get columns. */
+/** ClickHouse with the `events` table. */
 export interface Engine {
-  /** All rows of a short answer, each an array of its columns; large integers are text. */
+  /** Large integers are text. */
   read(sql: string): Promise<(readonly unknown[])[]>;
-  /** Runs a statement without an answer. @throws Error of the network, or with the answer of ClickHouse */
+  /** @throws Error of the network, or of ClickHouse */
   run(sql: string): Promise<void>;
 }
 
-/** Statements only start a change; its end is waited for by queries. */
+/** Statements only start a mutation. */
 const STATEMENT_MAX_MS = 60_000;
 
 export function createEngine(account: ClickHouseAccount): Engine {
@@ -16,7 +16,7 @@ export function createEngine(account: ClickHouseAccount): Engine {
   return {
     read: (sql) => readRows(query(sql)),
     async run(sql) {
-      // Without it, an error after the first bytes of an answer would look like success.
+      // Otherwise an error after the first bytes of an answer would look like success.
       const settings = { wait_end_of_query: '1' };
       await (await sendStatement(account, { body: sql, settings, deadlineMs: STATEMENT_MAX_MS })).text();
     },

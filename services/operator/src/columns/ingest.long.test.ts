@@ -15,7 +15,7 @@ afterAll(() => fixture.close());
 
 it('events are stored once with their value while columns are added and dropped during ingestion', async () => {
   const { publish, toMessage, caughtUp, query } = fixture;
-  const columns = (...words: string[]) => runMain(fixture.environment, ['columns', ...words]);
+  const columns = (...args: string[]) => runMain(fixture.environment, ['columns', ...args]);
   let published = 0;
   let isDone = false;
   const ingest = async () => {
@@ -30,12 +30,12 @@ it('events are stored once with their value while columns are added and dropped 
   };
   const ingesting = ingest();
   const codes: (number | null)[] = [];
-  for (const words of [
+  for (const args of [
     ['add', '--name', 'coins', '--path', 'coins', '--type', 'Int64'],
     ['add', '--name', 'other', '--path', 'coins', '--type', 'Float64', '--default=0'],
     ['drop', '--name', 'other', '--yes'],
   ])
-    codes.push((await columns(...words)).code);
+    codes.push((await columns(...args)).code);
   isDone = true;
   await ingesting;
   expect(codes).toEqual([0, 0, 0]);

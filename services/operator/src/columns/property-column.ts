@@ -2,26 +2,25 @@ import { InvalidArgumentError } from '@commander-js/extra-typings';
 import { quoteText } from '@playline/stores';
 import { UsageError } from '../command.ts';
 
-/** Types that a property column may have. */
 export const TYPE_NAMES = ['Int64', 'Float64', 'String', 'LowCardinality(String)', 'Bool', 'DateTime'] as const;
 type TypeName = (typeof TYPE_NAMES)[number];
 
+/** How a type is stored, and read from the JSON text of a value. */
 interface PropertyType {
-  /** Type of the column in the engine when it has a default; without a default it is nullable. */
+  /** ClickHouse type with a default; without a default it is nullable. */
   readonly plain: string;
   readonly nullable: string;
-  /** @param raw expression of the value's JSON text, empty when absent @returns an expression, NULL for other types */
+  /** @param raw expression of the JSON text, empty when absent @returns an expression, NULL for other types */
   readonly read: (raw: string) => string;
-  /** A default in the form in which it is stored. @throws UsageError when the text is no value of the type */
+  /** @throws UsageError when the text is not a value of the type */
   readonly parseDefault: (text: string) => string;
-  /** A default that `parseDefault` has accepted, as a literal. */
   readonly toLiteral: (text: string) => string;
 }
 
 const INT64_MAX = 2n ** 63n - 1n;
 const DEFAULT_BYTES_MAX = 256;
 const ISO_TIME = '\\d{4}-\\d\\d-\\d\\d([T ]\\d\\d:\\d\\d(:\\d\\d([.]\\d{1,9})?)?(Z|[+-]\\d\\d:?\\d\\d)?)?';
-/** Years that the engine stores to the millisecond. */
+/** ClickHouse stores these years to the millisecond. */
 const [YEAR_MIN, YEAR_MAX] = [1900, 2299];
 
 const refuse = (expected: string): never => {
@@ -42,13 +41,13 @@ function parseFloat64(text: string): string {
 }
 
 function parseText(text: string): string {
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: those are what is refused
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: the pattern refuses control characters
   if (/[\u0000-\u001f\u007f]/.test(text) || Buffer.byteLength(text) > DEFAULT_BYTES_MAX)
     return refuse(`at most ${DEFAULT_BYTES_MAX} bytes without control characters`);
   return text;
 }
 
-/** Without a time zone it is UTC, as for the engine. */
+/** UTC without a time zone, as for ClickHouse. */
 function parseTime(text: string): string {
   const isTime = new RegExp(`^${ISO_TIME}$`).test(text);
   const zoned = /[T ]/.test(text) && !/(Z|[+-]\d\d:?\d\d)$/.test(text) ? `${text}Z` : text;
@@ -70,13 +69,12 @@ const textType = (plain: string, nullable: string): PropertyType => ({
 const number = (plain: 'Int64' | 'Float64', parseDefault: (text: string) => string): PropertyType => ({
   plain,
   nullable: `Nullable(${plain})`,
-  // A quoted text is no number, and the engine writes 5.0 as 5.
+  // A quoted text is not a number, and ClickHouse writes 5.0 as 5.
   read: (raw) => `to${plain}OrNull(${raw})`,
   parseDefault,
   toLiteral: (text) => `to${plain}('${text}')`,
 });
 
-/** How each type is stored, and read from the JSON text of a value. */
 const PROPERTY_TYPES: Readonly<Record<TypeName, PropertyType>> = {
   Int64: number('Int64', parseInt64),
   Float64: number('Float64', parseFloat64),
@@ -100,26 +98,22 @@ const PROPERTY_TYPES: Readonly<Record<TypeName, PropertyType>> = {
   },
 };
 
-/** Deeper than any real event; a longer path is a mistake. */
 const MEMBERS_MAX = 16;
 const BYTES_MAX = 512;
 const MEMBER_END = '.';
 const ESCAPE = '\\';
 
 /**
- * The members of a path such as `economy.coins`, outermost first. A dot in a name is written `\.`, a backslash `\\`.
- * Only members of objects: a number is a name too, never an index.
- * @throws InvalidArgumentError
+ * The member names of a path such as `economy.coins`; `\.` is a dot of a name, `\\` a backslash. A number is a name too,
+ * never an index. @throws InvalidArgumentError
  */
 export function parsePath(text: string): readonly string[] {
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: those are what is refused
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: the pattern refuses control characters
   if (/[\u0000-\u001f\u007f]/.test(text)) throw new InvalidArgumentError('Expected no control characters.');
   if (Buffer.byteLength(text) > BYTES_MAX) throw new InvalidArgumentError(`Expected at most ${BYTES_MAX} bytes.`);
   const members = splitMembers(text);
   if (members.includes(''))
-    throw new InvalidArgumentError(
-      'Expected names between the dots, such as economy.coins. Write a dot of a name as \\.',
-    );
+    throw new InvalidArgumentError('Expected names between dots, such as economy.coins. Escape a dot of a name as \\.');
   if (members.length > MEMBERS_MAX) throw new InvalidArgumentError(`Expected at most ${MEMBERS_MAX} members.`);
   return members;
 }
@@ -144,21 +138,17 @@ function splitMembers(text: string): string[] {
   return members;
 }
 
-/**
- * Prefix of all property columns, so that their names never clash with columns of the schema. The views of analysts and
- * the list of places of erasures rely on it too.
- */
+/** Keeps property columns apart from others; views of analysts and the erasure rely on it too. */
 export const PREFIX = 'property_';
 const NAME = /^[a-z][a-z0-9_]{0,63}$/;
 
-/** A property of events that has its own column. */
 export interface PropertyColumn {
   /** Name without the prefix. */
   readonly name: string;
   /** As the operator wrote it. */
   readonly path: string;
   readonly type: TypeName;
-  /** Value of rows without a valid one; null for NULL. */
+  /** Value of rows without a valid one, or null for NULL. */
   readonly fallback: string | null;
   /** When it was added, ISO 8601. */
   readonly since: string;
@@ -168,14 +158,11 @@ export const columnOf = (name: string): string => PREFIX + name;
 
 /** @throws InvalidArgumentError */
 export function parseName(text: string): string {
-  if (text.startsWith(PREFIX))
-    throw new InvalidArgumentError(`Expected the name without ${PREFIX}, which is added to it.`);
-  if (!NAME.test(text))
-    throw new InvalidArgumentError('Expected a letter, then at most 63 letters, digits and _, all lower case.');
+  if (text.startsWith(PREFIX)) throw new InvalidArgumentError(`Expected the name without ${PREFIX}.`);
+  if (!NAME.test(text)) throw new InvalidArgumentError('Expected at most 64 of a-z, 0-9 and _, starting with a-z.');
   return text;
 }
 
-/** Options of `add`. */
 interface ColumnOptions {
   readonly name: string;
   readonly path: string;
@@ -183,16 +170,16 @@ interface ColumnOptions {
   readonly default?: string | undefined;
 }
 
-/** The column that the options of `add` describe. @throws UsageError for a default that is not of the type */
+/** @throws UsageError for a default that is not of the type */
 export function parseColumn({ default: given, ...column }: ColumnOptions): Omit<PropertyColumn, 'since'> {
   const fallback = given === undefined ? null : PROPERTY_TYPES[column.type].parseDefault(given);
   return { ...column, fallback };
 }
 
-/** The statement that adds the column. New rows get their value at the insert, stored ones when they are read. */
+/** New rows get their value at insert, existing ones when they are read. */
 export function toAddStatement({ name, path, type, fallback, since }: PropertyColumn): string {
   const { plain, nullable, read, toLiteral } = PROPERTY_TYPES[type];
-  // Evaluated once for each row: the engine computes equal expressions only once.
+  // ClickHouse evaluates equal expressions once per row.
   const raw = `JSONExtractRaw(properties, ${parsePath(path).map(quoteText).join(', ')})`;
   const value = read(raw);
   const [kept, expression] =
@@ -201,7 +188,7 @@ export function toAddStatement({ name, path, type, fallback, since }: PropertyCo
   return `ALTER TABLE events ADD COLUMN ${columnOf(name)} ${kept} DEFAULT ${expression} COMMENT ${quoteText(comment)}`;
 }
 
-/** Parses the comment of a column; null when it was not written by this command. */
+/** Null for a comment of other origin. */
 export function readComment(name: string, comment: string): PropertyColumn | null {
   const [, text = ''] = /^Property of events: (\{.*\})$/.exec(comment) ?? [];
   try {
@@ -214,6 +201,5 @@ export function readComment(name: string, comment: string): PropertyColumn | nul
   }
 }
 
-/** In words, without its name. */
 export const describeColumn = ({ path, type, fallback }: Omit<PropertyColumn, 'since' | 'name'>): string =>
   `${path} as ${type}, ${fallback === null ? 'NULL' : JSON.stringify(fallback)} where there is none`;

@@ -1,30 +1,28 @@
 import type { Engine } from './engine.ts';
 import { PREFIX, type PropertyColumn, readComment } from './property-column.ts';
 
-/** A property column that `events` has now. */
+/** A property column of `events`. */
 export interface StoredColumn {
   /** Without the prefix. */
   readonly name: string;
-  /** Type as the engine shows it. */
+  /** ClickHouse type. */
   readonly type: string;
-  /** Null when it was not added by this command. */
+  /** Null when it was added by other means. */
   readonly column: PropertyColumn | null;
 }
 
-/** Progress of a column's backfill within a month of events. */
+/** Backfill progress of one partition of `events`. */
 export interface MonthParts {
-  /** Id of the engine's partition. */
   readonly month: string;
   readonly parts: number;
-  /** Parts without the column: its value is computed whenever it is read. */
+  /** Parts without the column, whose value is computed at each read. */
   readonly remaining: number;
-  /** Bytes on disk, of parts that report them. */
   readonly bytes: number;
-  /** Parts without a size for one column: small parts keep all columns in one file. */
+  /** Small parts, which store all columns in one file and report no bytes. */
   readonly unmeasured: number;
 }
 
-/** In the order of their names. */
+/** Sorted by name. */
 export async function readColumns(engine: Engine): Promise<StoredColumn[]> {
   const rows = await engine.read(`SELECT name, type, comment FROM system.columns
     WHERE database = currentDatabase() AND table = 'events' AND startsWith(name, '${PREFIX}') ORDER BY name`);
@@ -34,7 +32,7 @@ export async function readColumns(engine: Engine): Promise<StoredColumn[]> {
   });
 }
 
-/** The newest month first, since it is queried most. @param column with its prefix */
+/** The newest month first. @param column with its prefix */
 export async function readMonths(engine: Engine, column: string): Promise<MonthParts[]> {
   const rows = await engine.read(`SELECT partition_id, count(), countIf(NOT has), sum(bytes), countIf(has AND bytes = 0)
     FROM (
@@ -50,12 +48,11 @@ export async function readMonths(engine: Engine, column: string): Promise<MonthP
   });
 }
 
-/** Of all months together. */
 export function sumMonths(months: readonly MonthParts[]): Omit<MonthParts, 'month'> {
   const sum = (of: (month: MonthParts) => number) => months.reduce((total, month) => total + of(month), 0);
   return {
     parts: sum(({ parts }) => parts),
-    remaining: sum(({ remaining: toDo }) => toDo),
+    remaining: sum(({ remaining }) => remaining),
     bytes: sum(({ bytes }) => bytes),
     unmeasured: sum(({ unmeasured }) => unmeasured),
   };

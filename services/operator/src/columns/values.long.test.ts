@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, expect, it } from 'vitest';
 import { type ColumnsFixture, openColumnsFixture } from './test/columns-fixture.ts';
 
 /** JSON values, and how a column of each type reads them; types not listed find no valid value. */
@@ -25,8 +25,8 @@ const VALUES: readonly { json: string | null; reads?: Readonly<Record<string, st
   { json: null },
 ];
 
-function time(said: string, kept: string) {
-  return { String: said, DateTime: kept };
+function time(output: string, kept: string) {
+  return { String: output, DateTime: kept };
 }
 
 /** A column with the type whose values it reads, a default, and how that is shown. */
@@ -39,64 +39,61 @@ const COLUMNS = [
   { name: 't', type: 'DateTime', reading: 'DateTime', fallback: '2020-01-01', shown: '2020-01-01 00:00:00.000' },
 ] as const;
 
-describe('the values of a property column', () => {
-  let fixture: ColumnsFixture;
-  const events = (environmentId: string) =>
-    VALUES.map(({ json }, index) => ({
-      environmentId,
-      name: `event ${String(index).padStart(2, '0')}`,
-      properties: json === null ? (index % 2 === 0 ? '' : '{"other":1}') : `{"other":{"v":0},"deep":{"v":${json}}}`,
-    }));
+let fixture: ColumnsFixture;
+const events = (environmentId: string) =>
+  VALUES.map(({ json }, index) => ({
+    environmentId,
+    name: `event ${String(index).padStart(2, '0')}`,
+    properties: json === null ? (index % 2 === 0 ? '' : '{"other":1}') : `{"other":{"v":0},"deep":{"v":${json}}}`,
+  }));
 
-  /** All values of a column over the events, in their order; null for NULL. */
-  const read = async (column: string, environmentId: string) => {
-    const answer =
-      await fixture.query(`SELECT groupArray([toString(isNull(${column})), ifNull(toString(${column}), '')])
-      FROM (SELECT ${column} FROM events_identified WHERE environment_id = '${environmentId}' ORDER BY event_name)
-      FORMAT JSONCompactEachRow`);
-    const [values] = JSON.parse(answer) as [[string, string][]];
-    return values.map(([isNull, value]) => (isNull === '1' ? null : value));
-  };
-  const expected = (reading: string, none: string | null) => VALUES.map(({ reads }) => reads?.[reading] ?? none);
+/** All values of a column over the events, in their order; null for NULL. */
+const read = async (column: string, environmentId: string) => {
+  const answer = await fixture.query(`SELECT groupArray([toString(isNull(${column})), ifNull(toString(${column}), '')])
+    FROM (SELECT ${column} FROM events_identified WHERE environment_id = '${environmentId}' ORDER BY event_name)
+    FORMAT JSONCompactEachRow`);
+  const [values] = JSON.parse(answer) as [[string, string][]];
+  return values.map(([isNull, value]) => (isNull === '1' ? null : value));
+};
+const expected = (reading: string, none: string | null) => VALUES.map(({ reads }) => reads?.[reading] ?? none);
 
-  beforeAll(async () => {
-    fixture = await openColumnsFixture();
-    await fixture.put(events('before'));
-  });
-  afterAll(() => fixture.close());
+beforeAll(async () => {
+  fixture = await openColumnsFixture();
+  await fixture.put(events('before'));
+});
+afterAll(() => fixture.close());
 
-  it.each(COLUMNS)(
-    '$type: the value where it is of that type, NULL or the default where it is absent or of another; the same before and ' +
-      'after the backfill, and for rows that come',
-    async ({ name, type, reading, fallback, shown }) => {
-      const words = (column: string) => ['add', '--name', column, '--path', 'deep.v', '--type', type];
-      const nullable = words(`${name}_null`);
-      const plain = [...words(`${name}_default`), `--default=${fallback}`];
-      const check = async (environmentId: string) => {
-        expect(await read(`property_${name}_null`, environmentId)).toEqual(expected(reading, null));
-        expect(await read(`property_${name}_default`, environmentId)).toEqual(expected(reading, shown));
-      };
-      await fixture.whileNothingIsWritten(async () => {
-        for (const each of [nullable, plain]) expect((await fixture.run(each, { stopAt: /^backfill: / })).code).toBe(1);
-        await check('before');
-      });
-      for (const each of [nullable, plain]) expect((await fixture.run(each)).code).toBe(0);
+it.each(COLUMNS)(
+  'the values of a property column $type: the value where it is of that type, NULL or the default where it is absent or of another; the same before and ' +
+    'after the backfill, and for rows that come',
+  async ({ name, type, reading, fallback, shown }) => {
+    const args = (column: string) => ['add', '--name', column, '--path', 'deep.v', '--type', type];
+    const nullable = args(`${name}_null`);
+    const plain = [...args(`${name}_default`), `--default=${fallback}`];
+    const check = async (environmentId: string) => {
+      expect(await read(`property_${name}_null`, environmentId)).toEqual(expected(reading, null));
+      expect(await read(`property_${name}_default`, environmentId)).toEqual(expected(reading, shown));
+    };
+    await fixture.whileNothingIsWritten(async () => {
+      for (const each of [nullable, plain]) expect((await fixture.run(each, { stopAt: /^backfill: / })).code).toBe(1);
       await check('before');
-      await fixture.put(events(`after ${name}`));
-      await check(`after ${name}`);
-    },
-  );
+    });
+    for (const each of [nullable, plain]) expect((await fixture.run(each)).code).toBe(0);
+    await check('before');
+    await fixture.put(events(`after ${name}`));
+    await check(`after ${name}`);
+  },
+);
 
-  it('are found by members with any name: dots, quotes, backslashes, other letters', async () => {
-    const names = ['a.b', "it's", 'back\\slash', 'レベル', '"', '0'];
-    const properties = JSON.stringify(names.reduce<unknown>((inner, name) => ({ [name]: inner }), 7));
-    await fixture.put([{ environmentId: 'odd', properties }]);
-    const path = names
-      .map((name) => name.replaceAll('\\', '\\\\').replaceAll('.', '\\.'))
-      .toReversed()
-      .join('.');
-    expect((await fixture.run(['add', '--name', 'odd', '--path', path, '--type', 'Int64'])).code).toBe(0);
-    expect(await read('property_odd', 'odd')).toEqual(['7']);
-    expect(await fixture.list()).toContainEqual(expect.objectContaining({ name: 'odd', path }));
-  });
+it('the values of a property column are found by members with any name: dots, quotes, backslashes, other scripts', async () => {
+  const names = ['a.b', "it's", 'back\\slash', 'レベル', '"', '0'];
+  const properties = JSON.stringify(names.reduce<unknown>((inner, name) => ({ [name]: inner }), 7));
+  await fixture.put([{ environmentId: 'odd', properties }]);
+  const path = names
+    .map((name) => name.replaceAll('\\', '\\\\').replaceAll('.', '\\.'))
+    .toReversed()
+    .join('.');
+  expect((await fixture.run(['add', '--name', 'odd', '--path', path, '--type', 'Int64'])).code).toBe(0);
+  expect(await read('property_odd', 'odd')).toEqual(['7']);
+  expect(await fixture.list()).toContainEqual(expect.objectContaining({ name: 'odd', path }));
 });

@@ -1,3 +1,4 @@
+/** Keeps the columns of views in step with the property columns of `events`. */
 import { quoteText } from '@playline/stores';
 import type { Engine } from './engine.ts';
 import { PREFIX } from './property-column.ts';
@@ -8,28 +9,25 @@ interface ViewColumn {
   readonly comment: string;
 }
 
-/** A view as the engine stores it: its text, and the columns that this text had when the view was created. */
 interface View {
   readonly name: string;
-  /** The unexpanded text: the engine stores `*` and expands it when the view is created. */
+  /** Unexpanded: ClickHouse expands `*` when the view is created. */
   readonly text: string;
-  /** Whose rights it uses, as a clause of CREATE VIEW. */
+  /** Clause of CREATE VIEW. */
   readonly security: string;
   readonly comment: string;
   readonly columns: readonly ViewColumn[];
 }
 
-/** Views changed by an update. */
 export interface ViewChange {
   readonly changed: readonly string[];
-  /** Views whose own text fails; they are left as they are. */
+  /** Views whose text fails; they are unchanged. */
   readonly broken: readonly string[];
 }
 
 /**
- * Gives every view the property columns that its text now selects. A view keeps the columns of the moment it was
- * created, even with `*` or `COLUMNS('^property_')`, so one that lacks a column is replaced atomically with its own
- * text. Views that others read come first. Parameterised views have no columns of their own.
+ * Replaces views whose text selects other property columns than when they were created. Views that others read come first.
+ * Parameterised views have no columns of their own.
  */
 export async function refreshViews(engine: Engine): Promise<ViewChange> {
   const [changed, broken]: [string[], string[]] = [[], []];
@@ -46,9 +44,8 @@ export async function refreshViews(engine: Engine): Promise<ViewChange> {
 }
 
 /**
- * Removes a column from every view while `events` still has it, so that no view promises a column that is gone: its
- * text stays, its column list shrinks. Views that read others come first.
- * @returns names of the views that had the column
+ * Removes a column from every view while `events` still has it. Views that read others come first.
+ * @returns the names of the changed views
  */
 export async function hideFromViews(engine: Engine, column: string): Promise<string[]> {
   const views = (await readViews(engine)).toReversed();
@@ -60,7 +57,7 @@ export async function hideFromViews(engine: Engine, column: string): Promise<str
   return showing.map(({ name }) => name);
 }
 
-/** Names of views, also materialized ones, whose text names the column and would fail without it. */
+/** Views, materialized ones included, whose text names the column and would fail without it. */
 export async function findViewsNaming(engine: Engine, column: string): Promise<string[]> {
   const rows = await engine.read(`SELECT name FROM system.tables
     WHERE database = currentDatabase() AND match(as_select, ${quoteText(`\\b${column}\\b`)}) ORDER BY name`);
@@ -89,27 +86,27 @@ async function readColumns(engine: Engine, table: string): Promise<ViewColumn[]>
   return rows.map(([name, type, comment]) => ({ name: String(name), type: String(type), comment: String(comment) }));
 }
 
-/** Quoted text is removed first, since comments and names may contain anything. */
+/** Quoted text is removed first, since it may contain anything. */
 function securityOf(created: string, definer: string): string {
   const head = created.replace(/'(\\.|[^'\\])*'|`(\\.|[^`\\])*`/g, '');
-  const words = /\bSQL SECURITY (DEFINER|INVOKER|NONE)\b/.exec(head)?.[0] ?? '';
-  return definer === '' ? words : `DEFINER = ${toName(definer)} ${words}`;
+  const clause = /\bSQL SECURITY (DEFINER|INVOKER|NONE)\b/.exec(head)?.[0] ?? '';
+  return definer === '' ? clause : `DEFINER = ${toName(definer)} ${clause}`;
 }
 
-/** Puts a view after all others that its text names. A false match only affects the order. */
+/** Sorts a view after all views that its text names. A false match only affects the order. */
 function sortViews(views: readonly View[]): View[] {
   const sorted: View[] = [];
   const visit = (view: View, visiting: ReadonlySet<View>) => {
     if (sorted.includes(view) || visiting.has(view)) return;
-    const words = new Set(view.text.match(/\w+/g));
-    for (const other of views) if (other !== view && words.has(other.name)) visit(other, new Set([...visiting, view]));
+    const names = new Set(view.text.match(/\w+/g));
+    for (const other of views) if (other !== view && names.has(other.name)) visit(other, new Set([...visiting, view]));
     sorted.push(view);
   };
   for (const view of views) visit(view, new Set());
   return sorted;
 }
 
-/** The columns that the text selects now, with their earlier comments; null when the text fails. */
+/** The columns that the text selects now, or null when it fails. */
 async function describe(
   engine: Engine,
   view: View,
@@ -124,7 +121,7 @@ async function describe(
       comment: comments.find((each) => each.name === name)?.comment ?? '',
     }));
   } catch (fault) {
-    // The view itself is wrong. If the store does not answer, the next query reports it.
+    // The view is broken. If ClickHouse does not answer, the next query reports it.
     if (fault instanceof Error && fault.name === 'ClickHouseFault') return null;
     throw fault;
   }
@@ -140,5 +137,4 @@ async function replaceView(engine: Engine, view: View, columns: readonly ViewCol
   );
 }
 
-/** Quotes a name as a ClickHouse identifier. */
 const toName = (name: string): string => `\`${name.replaceAll('\\', '\\\\').replaceAll('`', '\\`')}\``;

@@ -11,9 +11,8 @@ import type { Addresses } from '../addresses.ts';
 import type { CreateCommand } from '../command.ts';
 import type { OperatorConfig } from '../config.ts';
 import { type DemoKeysTarget, publishDemoKey } from '../keys/demo-keys.ts';
-import { createOpenLogOfTopic } from '../records/access-log.ts';
 import { createAuthor } from '../records/record-access.ts';
-import { createRecordSources } from '../records/record-sources.ts';
+import { createOpenLogOfTopic, createRecordSources } from '../records/record-sources.ts';
 import type { RecordOpeners, StoreOpeners } from '../store-openers.ts';
 import { createAccountsCommand } from './accounts.ts';
 import { createCollectionsCommand } from './collections.ts';
@@ -25,7 +24,7 @@ export interface AccessCommandsContext extends Pick<DemoKeysTarget, 'folder'> {
   readonly config: Pick<OperatorConfig, 'TOPIC_PREFIX' | 'ACCESS_KEY_PREFIX'>;
 }
 
-/** The commands about access to the service and about what projects own. */
+/** The commands about access and collections. */
 export function createAccessCommands(
   stores: RecordOpeners & Pick<StoreOpeners, 'openKeyUsage' | 'openSessions'>,
   { addresses, config, folder }: AccessCommandsContext,

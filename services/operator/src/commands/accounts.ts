@@ -25,49 +25,39 @@ import { withStore } from '../await-store.ts';
 import {
   type CreateCommand,
   command,
-  EXIT,
-  endWith,
-  isConfirmed,
+  confirm,
+  type JsonOption,
+  jsonCommand,
+  printResult,
   type Terminal,
   UnreachableError,
   UsageError,
+  yesOption,
 } from '../command.ts';
 import { type ProjectSources, requireProjectId } from '../projects/environments.ts';
 import { type RecordSources, withPair, withRecords } from '../records/record-access.ts';
 
 const ABOUT = `
-A link is printed once and not stored. It can be used once, by any person who has it. The last administrator and the
-last owner of a project cannot be removed, disabled or given a lower role.
+A link is printed once and stored nowhere; anyone who has it can use it once. The last administrator and the last owner of a
+project cannot be removed, disabled or given a lower role.
 
-Needs REDIS_URL, KAFKA_BROKERS and SCHEMA_REGISTRY_URL, or a stack that runs here (.playline/stack.json).`;
+Needs REDIS_URL, KAFKA_BROKERS and SCHEMA_REGISTRY_URL, or a local stack.`;
 
 const FIRST_LINK_MINUTES = FIRST_LINK_LIFETIME_S / 60;
 const INVITATION_HOURS = INVITATION_MS / 3_600_000;
 
-/** What the actions work with. */
 interface Work {
   readonly context: AccountsContext;
   readonly terminal: Terminal;
 }
 
-interface Output {
-  readonly json?: boolean | undefined;
-}
-
 type Change = (accounts: AccountContext, id: string) => Promise<AccountRecord>;
-
-const json = () => new Option('--json', 'print results as JSON, one per line');
 const origin = () =>
-  new Option(
-    '--origin <origin>',
-    'origin of the portal, such as https://portal.example.com; by default the local stack',
-  );
+  new Option('--origin <origin>', 'origin of the portal (https://portal.example.com); by default the local stack');
 
-/** A subcommand about one account. */
 const ofAccount = (name: string, description: string) =>
-  command(name, description).requiredOption('--account <account>', 'id or login of the account').addOption(json());
+  jsonCommand(name, description).requiredOption('--account <account>', 'id or login of the account');
 
-/** A subcommand that changes an account and shows it. */
 const changing = (work: Work, name: string, description: string, change: Change) =>
   ofAccount(name, description).action((options) => changeAccount(work, options, change));
 
@@ -94,12 +84,11 @@ export const createAccountsCommand =
   };
 
 const link = ({ context, terminal }: Work) =>
-  command('link', 'print the link that makes the first administrator')
+  jsonCommand('link', 'print the link that makes the first administrator')
     .addOption(origin())
-    .addOption(json())
     .addHelpText(
       'after',
-      `\nThe link is valid for ${FIRST_LINK_MINUTES} minutes. Refused when there is an administrator.`,
+      `\nThe link is valid for ${FIRST_LINK_MINUTES} minutes. Refused if there is an administrator.`,
     )
     .action(async (options) => {
       const portal = originOf(context, options.origin);
@@ -109,31 +98,31 @@ const link = ({ context, terminal }: Work) =>
       );
       const url = linkTo(portal, '/first-sign-in', code);
       terminal.progress(
-        `The first person who opens it is administrator. Valid for ${FIRST_LINK_MINUTES} minutes, once:`,
+        `The first person who opens it becomes administrator. Valid once, for ${FIRST_LINK_MINUTES} minutes:`,
       );
-      terminal.result(options.json === true ? JSON.stringify({ link: url }) : url);
+      printResult(terminal, options, { link: url }, url);
     });
 
 const list = ({ context, terminal }: Work) =>
-  command('list', 'list accounts: state, administrator, roles, ways to sign in')
-    .addOption(json())
-    .action(async (options) => {
-      const accounts = await withAccounts(context, ({ store }) => store.readAll());
-      listAccounts(accounts, options.json === true, terminal);
-    });
+  jsonCommand('list', 'list accounts: state, administrator, roles, ways to sign in').action(async (options) => {
+    const accounts = (await withAccounts(context, ({ store }) => store.readAll()))
+      .filter((account) => !isRemoved(account))
+      .toSorted((a, b) => a.createdAt - b.createdAt);
+    for (const account of accounts) showAccount(account, options, terminal);
+    if (accounts.length === 0)
+      terminal.progress('no accounts: npm run accounts -- link prints the link for the first administrator');
+  });
 
 const inviteOne = (work: Work) =>
-  command('invite', 'create an account and print the link with which a person signs in to it')
+  jsonCommand('invite', 'create an account and print the link with which a person signs in to it')
     .requiredOption('--name <name>', 'name of the person')
     .option('--project <project>', 'id or name of a project, with --role')
     .addOption(new Option('--role <role>', 'role of the person in the project').choices(ROLES))
     .option('--administrator', 'make the person an administrator of the whole instance')
     .addOption(origin())
-    .addOption(json())
     .addHelpText(
       'after',
-      `\nThe link is valid for ${INVITATION_HOURS} hours. A person who has an account already signs in with that one, and gets the
-role there.`,
+      `\nThe link is valid for ${INVITATION_HOURS} hours. A person with an account uses that account, which gets the role.`,
     )
     .action(async ({ name, project, role, administrator: isAdministrator = false, ...options }) => {
       const { context } = work;
@@ -191,40 +180,38 @@ const reset = (work: Work) =>
 
 const remove = (work: Work) =>
   ofAccount('remove', 'end an account and erase its name and login, which cannot be undone')
-    .option('--yes', 'without confirmation')
+    .addOption(yesOption())
     .action(async (options) => {
       const { id, name } = await withAccounts(work.context, (accounts) => requireAccount(accounts, options.account));
       const effect = `This ends the account ${id} (${name}) forever, and erases its name and login.`;
-      if (!(await isConfirmed(effect, options, work.terminal))) return endWith(EXIT.failed);
+      await confirm(effect, options, work.terminal);
       await changeAccount(work, { account: id, json: options.json }, removeAccount);
     });
 
-/** Changes the named account, and shows it. */
 async function changeAccount(
   { context, terminal }: Work,
-  options: Output & { readonly account: string },
+  options: JsonOption & { readonly account: string },
   change: Change,
 ): Promise<void> {
   const changed = await withAccounts(context, async (accounts) =>
     change(accounts, (await requireAccount(accounts, options.account)).id),
   );
-  showAccount(changed, options.json === true, terminal);
+  showAccount(changed, options, terminal);
 }
 
-function showLink({ terminal }: Work, { account }: Invited, { url, json: isJson }: Output & { url: string }): void {
-  if (isJson !== true) terminal.progress(`For ${account.name}. Valid for ${INVITATION_HOURS} hours, once:`);
-  const line = { account: account.id, link: url, expiresAt: account.invitation?.expiresAt };
-  terminal.result(isJson === true ? JSON.stringify(line) : url);
+function showLink({ terminal }: Work, { account }: Invited, { url, json = false }: JsonOption & { url: string }): void {
+  if (!json) terminal.progress(`For ${account.name}. Valid once, for ${INVITATION_HOURS} hours:`);
+  printResult(terminal, { json }, { account: account.id, link: url, expiresAt: account.invitation?.expiresAt }, url);
 }
 
 interface AccountsContext extends ProjectSources {
   readonly accounts: RecordSources<AccountRecord>;
   openSessions(): Promise<SessionStores>;
-  /** Origin of the portal of the local stack; null when there is none. */
+  /** Origin of the local stack's portal; null without one. */
   portal(): string | null;
 }
 
-/** Reads or changes accounts, with the user of the command as the author. @throws UnreachableError as `withRecords` */
+/** Reads or changes accounts; the user of the command is the author. @throws UnreachableError */
 export async function withAccounts<T>(
   { accounts, openSessions }: AccountsContext,
   work: (context: AccountContext, oneTimeTexts: OneTimeTexts) => Promise<T>,
@@ -234,7 +221,7 @@ export async function withAccounts<T>(
   );
 }
 
-/** @param wanted id or login. @throws Error with advice when there is no such account */
+/** @param wanted id or login */
 async function requireAccount({ store }: AccountContext, wanted: string): Promise<AccountRecord> {
   const accounts = await store.readAll();
   const found = accounts.find(({ id }) => id === wanted) ?? findByLogin(accounts, wanted);
@@ -243,10 +230,7 @@ async function requireAccount({ store }: AccountContext, wanted: string): Promis
   return found;
 }
 
-/**
- * The origin of the portal.
- * @throws UsageError for an invalid origin; UnreachableError when none is given and no local stack has one
- */
+/** @throws UsageError for an invalid origin; UnreachableError without an origin and a local stack */
 function originOf({ portal }: Pick<AccountsContext, 'portal'>, given: string | undefined): string {
   if (given === undefined) {
     const running = portal();
@@ -257,17 +241,16 @@ function originOf({ portal }: Pick<AccountsContext, 'portal'>, given: string | u
   }
   const url = URL.parse(given);
   if (url !== null && ['http:', 'https:'].includes(url.protocol) && url.href === `${url.origin}/`) return url.origin;
-  throw new UsageError('--origin: expected one as https://portal.example.com, without a path');
+  throw new UsageError('--origin: expected a URL without a path, such as https://portal.example.com');
 }
 
-/** The address of a page, with its code. */
 function linkTo(origin: string, path: string, code: string): string {
   const url = new URL(path, origin);
   url.searchParams.set('code', code);
   return url.href;
 }
 
-/** The printable part of an account: no hash, no public key, nothing that can be used to sign in. */
+/** The printable part of an account: no credentials. */
 function toShown({ passwordHash, passkeys, invitation, openId, ...account }: AccountRecord) {
   return {
     ...account,
@@ -278,20 +261,9 @@ function toShown({ passwordHash, passkeys, invitation, openId, ...account }: Acc
   };
 }
 
-function showAccount(account: AccountRecord, isJson: boolean, terminal: Terminal): void {
-  terminal.result(isJson ? JSON.stringify(toShown(account)) : toLine(account));
+function showAccount(account: AccountRecord, options: JsonOption, terminal: Terminal): void {
+  printResult(terminal, options, toShown(account), toLine(account));
 }
-
-/** Lists accounts that are not removed, the oldest first. */
-function listAccounts(accounts: readonly AccountRecord[], isJson: boolean, terminal: Terminal): void {
-  const shown = accounts.filter((account) => !isRemoved(account)).toSorted((a, b) => a.createdAt - b.createdAt);
-  for (const account of shown) showAccount(account, isJson, terminal);
-  if (shown.length === 0)
-    terminal.progress(
-      'There is no account: npm run accounts -- link prints the link that makes the first administrator.',
-    );
-}
-
 function toLine(account: AccountRecord): string {
   const { id, login, name, state, isAdministrator, roles, passwordHash, passkeys, openId, invitation } = account;
   const ways = [

@@ -5,45 +5,38 @@ import type { ChainContext } from '../chain/chain-job.ts';
 import { backfill, verify } from '../chain/reread.ts';
 import { showStatus } from '../chain/status.ts';
 import { refreshToken, setVerification } from '../chain/tokens.ts';
-import { type CreateCommand, command, endWith, wholeNumberFrom } from '../command.ts';
+import { type CreateCommand, command, endWith, jsonCommand, wholeNumberFrom } from '../command.ts';
 
 const ABOUT = `
-Chains and their nodes are those of CHAIN_NODES, or of the stack that runs here.
+Chains and nodes are those of CHAIN_NODES, or of the local stack.
 
-Exit codes: 0 done and all as expected, 1 something is missing, differs or was refused, or the command was interrupted,
-2 wrong arguments, 3 a node or a store does not answer.`;
+Exit codes: 0 done, 1 a finding or an interruption, 2 invalid arguments, 3 a node or a store does not answer.`;
 
 const STATUS = `
-Shows the latest, final and indexed block, the pace of the indexer and the time that is left, and the latest block of each
-node. A chain whose nodes do not answer is shown too; the exit code is then 3.`;
+Shows the latest, final and indexed block, the pace of the indexer, the remaining time, and the latest block of each node.
+If no node of a chain answers, the exit code is 3.`;
 
 const VERIFY = `
 Reports activities that the history lacks or has with other contents, and logs that claim more tokens than are moved. All
 indexed blocks are read, unless --from and --to select fewer.`;
 
 const BACKFILL = `
-Publishes only what the history lacks or has with other contents, so it can be repeated. Blocks that are not indexed yet
-are refused.`;
+Publishes only what the history lacks or has with other contents. Safe to repeat. Refuses blocks that are not indexed yet.`;
 
-/** A command on one chain. */
 const onChain = (name: string, description: string) =>
-  command(name, description)
-    .requiredOption('--chain <name>', 'name of the chain')
-    .option('--json', 'print the result as one JSON line');
+  jsonCommand(name, description).requiredOption('--chain <name>', 'name of the chain');
 const address = () => new Option('--address <address>', 'contract of the token: 0x…').makeOptionMandatory();
 const block = <const F extends string>(flags: F, description: string) =>
   new Option(flags, description).argParser(wholeNumberFrom(0, Number.MAX_SAFE_INTEGER));
 
-/** `chain`: how far chains are indexed, whether the history agrees with them, and what is known of tokens. */
 export const createChainCommand =
   (context: ChainContext): CreateCommand =>
   (terminal) => {
     const job = { context, terminal };
     return command('chain', 'show how far chains are indexed, and compare the history with them')
       .addCommand(
-        command('status', 'show how far each chain is indexed')
+        jsonCommand('status', 'show how far each chain is indexed')
           .option('--chain <name>', 'only this chain')
-          .option('--json', 'print a JSON line for each chain')
           .addHelpText('after', STATUS)
           .action(async (options) => endWith(await showStatus(job, options))),
       )

@@ -10,7 +10,7 @@ import {
   renameCollection,
   unlinkCollection,
 } from '@playline/access-keys';
-import { type CreateCommand, command, type Terminal } from '../command.ts';
+import { type CreateCommand, command, type JsonOption, jsonCommand, printResult, type Terminal } from '../command.ts';
 import { type ContractOptions, contractOf } from '../contract-option.ts';
 import { type EnvironmentOptions, environmentOf, projectOf } from '../keys/subcommands.ts';
 import { type ProjectSources, requireEnvironment, requireProjectId } from '../projects/environments.ts';
@@ -18,37 +18,28 @@ import { type RecordSources, withRecords } from '../records/record-access.ts';
 
 export interface CollectionsContext extends ProjectSources {
   readonly collections: RecordSources<CollectionRecord>;
-  /** Names of the chains that are served; null: not known. */
+  /** Names of the served chains; null if unknown. */
   readonly servedChains: () => readonly string[] | null;
 }
 
 const ABOUT = `
-A collection is a contract of a chain that is linked to a project. A contract is linked to one project at most. Other
-projects cannot see which project has it.
+A collection is a contract that is linked to a project. A contract has at most one project, which other projects cannot see.
 
-Needs REDIS_URL, KAFKA_BROKERS and SCHEMA_REGISTRY_URL, or a stack that runs here (.playline/stack.json).`;
+Needs REDIS_URL, KAFKA_BROKERS and SCHEMA_REGISTRY_URL, or a local stack.`;
 
-/** What the actions work with. */
 interface Work {
   readonly context: CollectionsContext;
   readonly terminal: Terminal;
 }
 
-interface Output {
-  readonly json?: boolean | undefined;
-}
-
 const project = () => new Option('--project <project>', 'id or name of the project').default(FIRST_PROJECT);
 const environment = () => new Option('--environment <name>', 'name or id of an environment').makeOptionMandatory();
-const json = () => new Option('--json', 'print results as JSON, one per line');
 
-/** A subcommand about one contract. */
 const ofContract = (name: string, description: string) =>
-  command(name, description)
+  jsonCommand(name, description)
     .requiredOption('--chain <name>', 'name of the chain, as in paths of the chain API')
     .requiredOption('--contract <address>', 'address of the contract: 0x and 40 hexadecimal digits')
-    .addOption(project())
-    .addOption(json());
+    .addOption(project());
 
 export const createCollectionsCommand =
   (context: CollectionsContext): CreateCommand =>
@@ -73,13 +64,12 @@ const link = (work: Work) =>
     );
 
 const list = ({ context, terminal }: Work) =>
-  command('list', 'list the collections of a project, also those that it has unlinked')
+  jsonCommand('list', 'list the collections of a project, unlinked ones included')
     .addOption(project())
-    .addOption(json())
     .action(async (options) => {
       const projectId = await requireProjectId(context, projectOf(options));
       const records = await withRecords(context.collections, (store) => store.readAll());
-      for (const record of collectionsOf(records, projectId)) terminal.result(toLine(record, options));
+      for (const record of collectionsOf(records, projectId)) print(record, options, terminal);
     });
 
 const rename = (work: Work) =>
@@ -91,7 +81,7 @@ const rename = (work: Work) =>
 
 const unlink = (work: Work) =>
   ofContract('unlink', 'take a collection from its project')
-    .addHelpText('after', '\nAny project may link the contract afterwards. Pending mints of the project end as failed.')
+    .addHelpText('after', '\nAny project may link the contract afterwards. Pending mints of the project fail.')
     .action((options) => changeOwn(work, options, unlinkCollection));
 
 const relink = (work: Work) =>
@@ -104,21 +94,20 @@ const move = (work: Work) =>
     .addOption(environment())
     .action((options) => changeInEnvironment(work, options, moveCollection));
 
-/** Changes a collection of the project, which may be archived. */
+/** The project may be archived. */
 async function changeOwn(
   { context, terminal }: Work,
-  options: ContractOptions & EnvironmentOptions & Output,
+  options: ContractOptions & EnvironmentOptions & JsonOption,
   change: (parts: Parameters<typeof unlinkCollection>[0], own: CollectionName) => Promise<CollectionRecord>,
 ): Promise<void> {
   const [wanted, contract] = [projectOf(options), contractOf(options)];
   const own = { ...contract, projectId: await requireProjectId(context, wanted) };
-  terminal.result(toLine(await withRecords(context.collections, (store) => change({ store }, own)), options));
+  print(await withRecords(context.collections, (store) => change({ store }, own)), options, terminal);
 }
 
-/** Changes which environment has a contract. */
 async function changeInEnvironment(
   { context, terminal }: Work,
-  options: ContractOptions & EnvironmentOptions & Output,
+  options: ContractOptions & EnvironmentOptions & JsonOption,
   change: typeof relinkCollection,
 ): Promise<void> {
   const [wanted, contract] = [environmentOf(options), contractOf(options)];
@@ -126,12 +115,12 @@ async function changeInEnvironment(
   const own = { ...contract, projectId: owner.id, environmentId: target.id };
   const servedChains = context.servedChains();
   const changed = await withRecords(context.collections, (store) => change({ store, servedChains }, own));
-  terminal.result(toLine(changed, options));
+  print(changed, options, terminal);
 }
 
-function toLine(record: CollectionRecord, { json: isJson }: Output): string {
-  if (isJson === true) return JSON.stringify(record);
+function print(record: CollectionRecord, options: JsonOption, terminal: Terminal): void {
   const { chain, contractAddress, environmentId, name, state, changedAt, changedBy } = record;
   const changed = `changed ${new Date(changedAt).toISOString()} by ${changedBy}`;
-  return `${chain}  ${contractAddress}  ${environmentId}  ${name}  ${state}  ${changed}`;
+  const text = `${chain}  ${contractAddress}  ${environmentId}  ${name}  ${state}  ${changed}`;
+  printResult(terminal, options, record, text);
 }

@@ -14,7 +14,16 @@ import {
 } from '../columns/property-column.ts';
 import { type MonthParts, readColumns, readMonths, type StoredColumn, sumMonths } from '../columns/stored-columns.ts';
 import { findViewsNaming, hideFromViews, refreshViews } from '../columns/views.ts';
-import { type CreateCommand, command, EXIT, endWith, isConfirmed, type Terminal } from '../command.ts';
+import {
+  type CreateCommand,
+  command,
+  confirm,
+  EXIT,
+  endWith,
+  jsonCommand,
+  type Terminal,
+  yesOption,
+} from '../command.ts';
 import { createProgress } from '../progress.ts';
 import { toTable } from '../table.ts';
 
@@ -26,20 +35,19 @@ export interface ColumnsContext {
 }
 
 const ABOUT = `
-Gives a property of events a typed column of its own, which queries read and filter without parsing JSON.
+Gives a property of events a typed column, which queries read and filter without parsing JSON.
 
-Needs CLICKHOUSE_URL with the account of operators, or a stack that runs here (.playline/stack.json).`;
+Needs CLICKHOUSE_URL with the operator's account, or a local stack.`;
 
 const ADD = `
-In a path, write a dot of a name as \\. and a backslash as \\\\.
+In a path, escape a dot of a name as \\. and a backslash as \\\\.
 
-Types: Int64, Float64, String, LowCardinality(String) for texts with at most some ten thousand different values, Bool, and
-DateTime for texts such as 2026-01-02T03:04:05Z, stored in milliseconds.
+Types: Int64, Float64, String, LowCardinality(String) for up to some ten thousand different values, Bool, and DateTime for
+ISO 8601 texts such as 2026-01-02T03:04:05Z, stored in milliseconds.
 
-New rows get the value when they are inserted. The value of existing rows is computed when they are read, until the backfill
-has stored it: results are correct at any time. The command may run beside everything else. When it was interrupted, run
-it again. Every analyst who can read analysis_events sees the column, also without raw ids: never add a column for a
-property that identifies people.`;
+New rows get the value at insert. For existing rows it is computed when they are read, until the backfill has stored it, so
+results are correct at any time. After an interruption, run the command again. Every analyst who can read analysis_events
+can read the column, without raw ids too: never add a column for a property that identifies people.`;
 
 const name = () =>
   new Option('--name <name>', 'name of the column without its prefix: coins for property_coins')
@@ -63,15 +71,15 @@ export const createColumnsCommand =
           }),
       )
       .addCommand(
-        command('list', 'list the columns: path, type, default, since when, parts to be filled, bytes on disk')
-          .option('--json', 'print results as JSON, one per line')
-          .action(({ json = false }) => withWork(context, terminal, (work) => list(work, json))),
+        jsonCommand('list', 'list the columns: path, type, default, creation, missing parts, bytes on disk').action(
+          ({ json = false }) => withWork(context, terminal, (work) => list(work, json)),
+        ),
       )
       .addCommand(
         command('drop', 'remove a column from the views and the table')
           .addOption(name())
-          .option('--yes', 'without confirmation')
-          .addHelpText('after', '\nThe properties of the events stay.')
+          .addOption(yesOption())
+          .addHelpText('after', '\nThe properties of the events are kept.')
           .action((options) => withWork(context, terminal, (work) => drop(work, options))),
       )
       .addHelpText('after', ABOUT);
@@ -92,31 +100,31 @@ async function withWork(
     await act({ engine, terminal, wallClockMs, signal: stop });
   } catch (fault) {
     if (!stop.aborted) throw fault;
-    terminal.progress('interrupted: run the same command again to complete it');
+    terminal.progress('interrupted: run the same command again');
     endWith(EXIT.failed);
   }
 }
 
-/** Each column costs every insert half a microsecond a row. */
+/** Each column costs half a microsecond per inserted row. */
 export const COLUMNS_MAX = 50;
 
 type WantedColumn = Omit<PropertyColumn, 'since'>;
 
-/** Adds the column, shows it in the views, and fills stored rows. Running it again continues unfinished work. */
+/** Adds the column and fills existing rows. Running it again resumes unfinished work. */
 async function add(work: ColumnsWork, wanted: WantedColumn): Promise<void> {
   const { engine, terminal, signal } = work;
   const column = columnOf(wanted.name);
-  if (await isStored(engine, wanted)) terminal.progress(`${column} exists already: unfinished work continues`);
+  if (await isStored(engine, wanted)) terminal.progress(`${column} exists already: resuming unfinished work`);
   else await addColumn(work, wanted);
   const { changed, broken } = await refreshViews(engine);
-  if (changed.length > 0) terminal.progress(`it is visible in these views: ${changed.join(', ')}`);
-  for (const name of broken) terminal.progress(`view ${name} fails already, and was not changed`);
+  if (changed.length > 0) terminal.progress(`visible in these views: ${changed.join(', ')}`);
+  for (const name of broken) terminal.progress(`view ${name} was broken before and is unchanged`);
   await backfill({ engine, column, progress: createProgress(terminal), signal });
-  terminal.result(`${column}: ${describeColumn(wanted)}; every part has it`);
+  terminal.result(`${column}: ${describeColumn(wanted)}; stored in every part`);
 }
 
 async function addColumn({ engine, wallClockMs, signal }: ColumnsWork, wanted: WantedColumn): Promise<void> {
-  // Waits for the drop of a column with this name: its parts would count as filled.
+  // Waits for the drop of a column with this name, whose parts would count as filled.
   await awaitNone(engine, isOf('DROP', columnOf(wanted.name)), { onPoll: () => {}, signal });
   try {
     await engine.run(toAddStatement({ ...wanted, since: new Date(wallClockMs()).toISOString() }));
@@ -126,7 +134,7 @@ async function addColumn({ engine, wallClockMs, signal }: ColumnsWork, wanted: W
   }
 }
 
-/** @throws Error when another column has the name, or there are as many columns as allowed */
+/** @throws Error when the name is taken by another column, or the limit is reached */
 async function isStored(engine: Engine, wanted: WantedColumn): Promise<boolean> {
   const stored = await readColumns(engine);
   const found = stored.find(({ name }) => name === wanted.name);
@@ -144,27 +152,27 @@ const toText = ({ column, type }: StoredColumn) =>
 
 interface BackfillContext {
   readonly engine: Engine;
-  /** Name of the column, with its prefix. */
+  /** With its prefix. */
   readonly column: string;
   readonly progress: (line: string) => void;
-  /** Ends the wait; the month that is being written is finished by the engine. */
+  /** Ends the wait; ClickHouse finishes the current month. */
   readonly signal: AbortSignal;
 }
 
-/** A month is repeated when an old insert adds a part to it, but not for ever. */
+/** Older inserts may add parts to a month that was written. */
 const TURNS_MAX = 5;
 
 /**
- * Writes the column into every part that lacks it, one month at a time, the newest first: a deletion then waits for one
- * month only. The parts themselves show what is left, so it may be interrupted, repeated and run in parallel.
- * @throws Error when the engine cannot write a part; the change is cancelled, since later ones would wait behind it
+ * Writes the column into every part that lacks it, newest month first, so that a deletion waits for one month only. The
+ * parts show what remains: it can be interrupted, repeated and run in parallel.
+ * @throws Error when ClickHouse cannot write a part; the mutation is cancelled
  */
 async function backfill(context: BackfillContext): Promise<void> {
   const turns = new Map<string, number>();
   for (;;) {
-    await passOthers(context);
+    await awaitOtherMutations(context);
     const months = await readMonths(context.engine, context.column);
-    const next = months.find(({ remaining: toDo }) => toDo > 0);
+    const next = months.find(({ remaining }) => remaining > 0);
     if (next === undefined) return;
     const turn = (turns.get(next.month) ?? 0) + 1;
     if (turn > TURNS_MAX)
@@ -174,14 +182,14 @@ async function backfill(context: BackfillContext): Promise<void> {
   }
 }
 
-/** Waits for changes of other kinds, such as deletions; those of a killed backfill of this column are continued. */
-async function passOthers({ engine, column, progress, signal }: BackfillContext): Promise<void> {
+/** Waits for other mutations, such as deletions, and for those of a killed backfill of this column. */
+async function awaitOtherMutations({ engine, column, progress, signal }: BackfillContext): Promise<void> {
   const isOwn = isOf('MATERIALIZE', column);
   const onPoll = async (left: readonly Unfinished[]) => {
-    await takeBackFailed(engine, left.filter(isOwn));
+    await cancelFailed(engine, left.filter(isOwn));
     const failing = left.find(({ fault }) => fault !== '');
     const fault = failing === undefined ? '' : `; ${failing.id} fails with ${failing.fault}`;
-    progress(`backfill: waits for ${left.length} other change(s) of events to end${fault}`);
+    progress(`backfill: waiting for ${left.length} other change(s) of events${fault}`);
   };
   await awaitNone(engine, () => true, { onPoll, signal });
 }
@@ -196,27 +204,27 @@ async function writeMonth(
     `ALTER TABLE events MATERIALIZE COLUMN ${column} IN PARTITION ID '${next.month}' SETTINGS mutations_sync = 0`,
   );
   const onPoll = async (left: readonly Unfinished[]) => {
-    await takeBackFailed(engine, left);
+    await cancelFailed(engine, left);
     progress(toLine(await readMonths(engine, column), next.month));
   };
   await awaitNone(engine, isOf('MATERIALIZE', column), { onPoll, signal });
 }
 
 function toLine(months: readonly MonthParts[], month: string): string {
-  const { parts, remaining: toDo } = sumMonths(months);
-  return `backfill: ${parts - toDo} of ${parts} parts have the column; writing ${month}`;
+  const { parts, remaining } = sumMonths(months);
+  return `backfill: ${parts - remaining} of ${parts} parts have the column; writing ${month}`;
 }
 
-async function takeBackFailed(engine: Engine, own: readonly Unfinished[]): Promise<void> {
+async function cancelFailed(engine: Engine, own: readonly Unfinished[]): Promise<void> {
   const failed = own.find(({ fault }) => fault !== '');
   if (failed === undefined) return;
   await kill(engine, own);
   throw new Error(
-    `the backfill failed with ${failed.fault}: queries stay correct, but slower; fix the cause and run the command again`,
+    `the backfill failed with ${failed.fault}. Queries stay correct, but slower. Fix the cause and run the command again`,
   );
 }
 
-/** Removes the column from the views, then from the table, and waits until no file has it. */
+/** Removes the column from views and table, and waits until no file has it. */
 async function drop(
   { engine, terminal, signal }: ColumnsWork,
   options: { readonly name: string; readonly yes?: boolean | undefined },
@@ -224,15 +232,13 @@ async function drop(
   const column = columnOf(options.name);
   const exists = (await readColumns(engine)).some(({ name }) => name === options.name);
   const isDropping = (await readUnfinished(engine)).some(isOf('DROP', column));
-  if (!exists && !isDropping) throw new Error(`there is no ${column}: npm run columns -- list shows all of them`);
-  const effect = `This drops ${column}. The properties of the events stay.`;
-  if (exists && !(await isConfirmed(effect, options, terminal))) {
-    terminal.progress('nothing was dropped');
-    return endWith(EXIT.failed);
+  if (!exists && !isDropping) throw new Error(`there is no ${column}: npm run columns -- list shows all columns`);
+  if (exists) {
+    await confirm(`This drops ${column}. The properties of the events are kept.`, options, terminal);
+    await dropColumn(engine, column);
   }
-  if (exists) await dropColumn(engine, column);
   const progress = createProgress(terminal);
-  const onPoll = () => progress(`${column} is gone; files that have it are being written without it`);
+  const onPoll = () => progress(`${column} is dropped; ClickHouse is rewriting files without it`);
   await awaitNone(engine, isOf('DROP', column), { onPoll, signal });
   terminal.result(`${column} is dropped`);
 }
@@ -243,22 +249,21 @@ async function dropColumn(engine: Engine, column: string): Promise<void> {
     throw new Error(`${naming.join(', ')} would fail without ${column}: change or drop that first`);
   await hideFromViews(engine, column);
   try {
-    // The engine drops no column while it is being filled.
+    // ClickHouse drops no column while it is being filled.
     await kill(engine, (await readUnfinished(engine)).filter(isOf('MATERIALIZE', column)));
     await engine.run(`ALTER TABLE events DROP COLUMN ${column} SETTINGS alter_sync = 0, mutations_sync = 0`);
   } catch (fault) {
-    // The column still exists, so views show it again.
+    // The column still exists.
     await refreshViews(engine);
     throw fault;
   }
 }
 
-/** Prints each property column and how far its backfill has come. */
-async function list({ engine, terminal }: ColumnsWork, isJson: boolean): Promise<void> {
+async function list({ engine, terminal }: ColumnsWork, json: boolean): Promise<void> {
   const rows = [];
   for (const stored of await readColumns(engine))
     rows.push(toRow(stored, sumMonths(await readMonths(engine, columnOf(stored.name)))));
-  if (isJson) for (const row of rows) terminal.result(JSON.stringify(row));
+  if (json) for (const row of rows) terminal.result(JSON.stringify(row));
   else if (rows.length === 0) terminal.progress('no property has a column');
   else for (const line of toTable(HEAD, rows.map(toCells))) terminal.result(line);
 }
@@ -267,7 +272,7 @@ type Row = ReturnType<typeof toRow>;
 
 function toRow(
   { name, type, column }: StoredColumn,
-  { parts, remaining: toDo, bytes, unmeasured }: ReturnType<typeof sumMonths>,
+  { parts, remaining, bytes, unmeasured }: ReturnType<typeof sumMonths>,
 ) {
   return {
     name,
@@ -277,7 +282,7 @@ function toRow(
     default: column?.fallback ?? null,
     since: column?.since ?? null,
     parts,
-    partsToDo: toDo,
+    partsToDo: remaining,
     bytesOnDisk: bytes,
     partsWithoutBytes: unmeasured,
   };
@@ -295,7 +300,6 @@ function toCells(row: Row): string[] {
   ];
 }
 
-/** What an action of the command works with. */
 interface ColumnsWork {
   readonly engine: Engine;
   readonly terminal: Terminal;
@@ -303,11 +307,11 @@ interface ColumnsWork {
   readonly signal: AbortSignal;
 }
 
-/** A change of the rows of `events` that the engine has not finished. */
+/** An unfinished mutation of `events`. */
 interface Unfinished {
   readonly id: string;
   readonly command: string;
-  /** The name of the engine's fault; empty without one. The message is left out, since it may contain a value. */
+  /** The name of the error, or ''. Its message is omitted, since it may contain a value. */
   readonly fault: string;
 }
 
@@ -324,9 +328,9 @@ async function readUnfinished(engine: Engine): Promise<Unfinished[]> {
   }));
 }
 
-/** Whether a change is about this column. @param column with its prefix */
-const isOf = (word: 'MATERIALIZE' | 'DROP', column: string) => {
-  const pattern = new RegExp(`\\b${word} COLUMN \`?${column}\\b`);
+/** Whether a mutation is about the column, with its prefix. */
+const isOf = (verb: 'MATERIALIZE' | 'DROP', column: string) => {
+  const pattern = new RegExp(`\\b${verb} COLUMN \`?${column}\\b`);
   return ({ command }: Unfinished): boolean => pattern.test(command);
 };
 
@@ -338,18 +342,17 @@ async function kill(engine: Engine, mutations: readonly Unfinished[]): Promise<v
   );
 }
 
-interface Wait {
-  /** Called at every poll with the unfinished changes. */
-  readonly onPoll: (waitedFor: readonly Unfinished[]) => void | Promise<void>;
-  /** Ends the wait; the changes continue. */
-  readonly signal: AbortSignal;
-}
-
-/** Waits until no such change is left. @throws the reason of the signal */
+/** Waits until no such mutation is left; `onPoll` gets the unfinished ones. @throws the reason of the signal */
 async function awaitNone(
   engine: Engine,
   isWaitedFor: (mutation: Unfinished) => boolean,
-  { onPoll, signal }: Wait,
+  {
+    onPoll,
+    signal,
+  }: {
+    readonly onPoll: (waitedFor: readonly Unfinished[]) => void | Promise<void>;
+    readonly signal: AbortSignal;
+  },
 ): Promise<void> {
   for (let pauseMs = POLL_MIN_MS; ; pauseMs = Math.min(pauseMs * 2, POLL_MAX_MS)) {
     signal.throwIfAborted();

@@ -19,9 +19,9 @@ it.each([
   [['npm', 'run', 'keys', '--', 'create', '--k'], ['--kind']],
   [['npm', 'run', 'keys', '--', 'create', '--kind', 'secret', '--j'], ['--json']],
   [['npm', 'install', ''], []],
-])('the completion script completes %j in bash', async (words, expected) => {
+])('the completion script completes %j in bash', async (args, expected) => {
   const { results } = await runInProcess([keys, createCompletionCommand(CHECKOUT)], ['completion']);
-  const typed = `COMP_WORDS=(${words.map((word) => `'${word}'`).join(' ')}); COMP_CWORD=${words.length - 1}`;
+  const typed = `COMP_WORDS=(${args.map((word) => `'${word}'`).join(' ')}); COMP_CWORD=${args.length - 1}`;
   const script = `${results.join('\n')}\n${typed}; COMPREPLY=(); _playline; echo "\${COMPREPLY[*]}"`;
   const shown = execFileSync('bash', ['-c', script], { encoding: 'utf8' });
   expect(shown.split(/\s+/).filter(Boolean)).toEqual(expected);

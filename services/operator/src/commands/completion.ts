@@ -5,7 +5,7 @@ import { pathOf, withSubcommands } from '../app.ts';
 import { type CreateCommand, command } from '../command.ts';
 import { printLines } from '../terminal.ts';
 
-/** @param folder of the checkout, whose package.json has the names of all commands */
+/** @param folder of the checkout, whose package.json names all commands */
 export const createCompletionCommand =
   (folder: string): CreateCommand =>
   (terminal) =>
@@ -17,27 +17,31 @@ export const createCompletionCommand =
         printLines(terminal.result, toBash(names, self.parent!));
       });
 
-/** The script: the words that may follow each command, from the descriptions of the commands. */
+/** The bash script, with the possible completions of each command. */
 function toBash(names: readonly string[], program: CommandUnknownOpts): string {
   const cases = withSubcommands(program)
     .filter((each) => each !== program)
-    // The first pattern that matches counts, so subcommands come before their command.
+    // The first matching pattern applies, so subcommands precede their command.
     .toReversed()
     .map((each) => {
-      const words = [...each.commands.map((sub) => sub.name()), ...each.options.map(({ long }) => long), '--help'];
-      return `    "${pathOf(each)} "*) words="${words.join(' ')}" ;;`;
+      const completions = [
+        ...each.commands.map((sub) => sub.name()),
+        ...each.options.map(({ long }) => long),
+        '--help',
+      ];
+      return `    "${pathOf(each)} "*) options="${completions.join(' ')}" ;;`;
     });
   return `_playline() {
-  local current=\${COMP_WORDS[COMP_CWORD]} words=
+  local current=\${COMP_WORDS[COMP_CWORD]} options=
   [ "\${COMP_WORDS[1]}" = run ] || return
   if [ "$COMP_CWORD" -eq 2 ]; then
-    words="${names.join(' ')}"
+    options="${names.join(' ')}"
   elif [ "$COMP_CWORD" -ge 4 ] && [ "\${COMP_WORDS[3]}" = -- ]; then
     case "\${COMP_WORDS[2]} \${COMP_WORDS[@]:4:COMP_CWORD-4} " in
 ${cases.join('\n')}
     esac
   fi
-  COMPREPLY=($(compgen -W "$words" -- "$current"))
+  COMPREPLY=($(compgen -W "$options" -- "$current"))
 }
 complete -o default -F _playline npm`;
 }

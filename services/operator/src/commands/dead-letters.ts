@@ -5,13 +5,17 @@ import { withLog } from '../await-store.ts';
 import {
   type CreateCommand,
   command,
+  confirm,
   EXIT,
   type ExitCode,
   endWith,
-  isConfirmed,
+  type JsonOption,
+  jsonCommand,
+  printResult,
   type Terminal,
   UsageError,
   wholeNumberFrom,
+  yesOption,
 } from '../command.ts';
 import { describeDeadLetter } from '../dead-letters/contents.ts';
 import {
@@ -32,9 +36,7 @@ export interface DeadLettersContext {
   readonly openLog: () => Promise<LogReader>;
   /** Opening a transactional id fences its earlier publisher. */
   readonly openPublisher: (name: string) => Promise<AtomicPublisher>;
-  /** Returns the text of a schema. @throws UnknownSchemaFault */
   readonly schemaOf: SchemaSource;
-  /** TOPIC_PREFIX */
   readonly topicPrefix: string;
   /** Aborted when the user interrupts the command. */
   readonly stop: AbortSignal;
@@ -44,28 +46,29 @@ const ABOUT = `
 A dead letter is a record that a consumer could not process. It is kept unchanged in <topic>.dead as long as that topic
 keeps records. Dead letters are named by their position: <topic>.dead/<partition>/<offset>.`;
 
-const SHOW = '\nA dead letter may contain personal data. list prints none, except what a reason quotes.';
+const SHOW = '\nA dead letter may contain personal data. list prints only what a reason quotes.';
+
+const SELECT = 'name dead letters, or select them by --topic, --reason and --step, or with --all';
 
 const REPLAY = `
-Name dead letters, or select them by --topic, --reason and --step, or with --all. Each is published and marked in one
-transaction, so it is replayed only once. Run the command again after a failure.`;
+N${SELECT.slice(1)}. Each is published
+and marked in one transaction, so it is replayed only once. Run the command again after a failure.`;
 
 const DROP = `
-Name dead letters, or select them by --topic, --reason and --step, or with --all. Their bytes stay until retention deletes
-them.`;
+N${SELECT.slice(1)}. Their bytes
+remain until retention deletes them.`;
 
 const EFFECT =
   'The dead letters are marked and never replayed: their records will not be stored. This cannot be undone.';
 
 const DEAD_LETTERS_MAX = 1e9;
-/** Transactional id, so that only one command at a time settles letters in a deployment. */
+/** Transactional id: only one command of a deployment settles dead letters at a time. */
 const PUBLISHER_NAME = 'operator-dead-letters';
 
-interface SelectOptions {
+interface SelectOptions extends JsonOption {
   readonly topic?: string | undefined;
   readonly reason?: string | undefined;
   readonly step?: string | undefined;
-  readonly json?: boolean | undefined;
 }
 
 interface SettleCommandOptions extends SelectOptions {
@@ -82,18 +85,15 @@ interface Work {
   readonly terminal: Terminal;
 }
 
-/** A command with the options that select dead letters. */
 const selecting = (name: string, description: string) =>
-  command(name, description)
-    .option('--topic <topic>', 'topic that the dead letters came from')
+  jsonCommand(name, description)
+    .option('--topic <topic>', 'original topic of the dead letters')
     .option('--reason <text>', 'start of the reason')
-    .option('--step <step>', 'step that failed')
-    .option('--json', 'print the result as one JSON line');
+    .option('--step <step>', 'step that failed');
 
-/** A command with the options that select dead letters to be settled. */
 const settling = (name: string, description: string) =>
   selecting(name, description)
-    .argument('[letters...]', 'positions of dead letters')
+    .argument('[positions...]', 'positions of dead letters')
     .option('--all', 'all open dead letters')
     .addOption(
       new Option('--max <number>', 'maximum number of dead letters')
@@ -105,10 +105,9 @@ export const createDeadLettersCommand =
   (context: DeadLettersContext): CreateCommand =>
   (terminal) => {
     const withWork = async <T>(
-      { options, positions: places }: Pick<Work, 'options' | 'positions'>,
+      selected: Pick<Work, 'options' | 'positions'>,
       act: (work: Work) => Promise<T>,
-    ): Promise<T> =>
-      withLog(await context.openLog(), (log) => act({ options, positions: places, context, log, terminal }));
+    ): Promise<T> => withLog(await context.openLog(), (log) => act({ ...selected, context, log, terminal }));
     return command('dead-letters', 'list, show, replay and drop dead letters')
       .addCommand(
         selecting('list', 'count dead letters by topic, step and reason: open, replayed, dropped').action((options) =>
@@ -117,71 +116,63 @@ export const createDeadLettersCommand =
       )
       .addCommand(
         command('show', 'print all contents of dead letters')
-          .argument('<letters...>', 'positions of dead letters')
+          .argument('<positions...>', 'positions of dead letters')
           .addHelpText('after', SHOW)
-          .action(async (letters) =>
-            endWith(await withWork({ options: {}, positions: letters.map(parsePositionArgument) }, show)),
+          .action(async (named) =>
+            endWith(await withWork({ options: {}, positions: named.map(parsePositionArgument) }, show)),
           ),
       )
       .addCommand(
-        settling('replay', 'publish dead letters to the topic they came from')
+        settling('replay', 'publish dead letters to their original topic')
           .option('--note <text>', 'a note that is kept with the mark')
           .addHelpText('after', REPLAY)
-          .action(async (letters, options) => {
-            const places = positionsOf(letters, options);
-            endWith(
-              await withWork({ options, positions: places }, (work) => settle({ ...work, options, kind: 'replayed' })),
-            );
+          .action(async (named, options) => {
+            const positions = positionsOf(named, options);
+            endWith(await withWork({ options, positions }, (work) => settle({ ...work, options, kind: 'replayed' })));
           }),
       )
       .addCommand(
         settling('drop', 'mark dead letters that must not be replayed')
           .requiredOption('--note <text>', 'why they are dropped; it is kept with the mark')
-          .option('--yes', 'without confirmation')
+          .addOption(yesOption())
           .addHelpText('after', DROP)
-          .action(async (letters, options) => {
-            const places = positionsOf(letters, options);
-            if (await isConfirmed(EFFECT, options, terminal))
-              return endWith(
-                await withWork({ options, positions: places }, (work) => settle({ ...work, options, kind: 'dropped' })),
-              );
-            terminal.progress('nothing was dropped');
-            endWith(EXIT.failed);
+          .action(async (named, options) => {
+            const positions = positionsOf(named, options);
+            await confirm(EFFECT, options, terminal);
+            endWith(await withWork({ options, positions }, (work) => settle({ ...work, options, kind: 'dropped' })));
           }),
       )
       .addHelpText('after', ABOUT);
   };
 
-function parsePositionArgument(letter: string): RecordPosition {
-  const place = parsePosition(letter);
-  if (place === null) throw new UsageError(`expected <topic>.dead/<partition>/<offset>, not '${letter}'`);
-  return place;
+function parsePositionArgument(text: string): RecordPosition {
+  const position = parsePosition(text);
+  if (position === null) throw new UsageError(`expected <topic>.dead/<partition>/<offset>, not '${text}'`);
+  return position;
 }
 
-/** The named dead letters. @throws UsageError unless they are selected in exactly one way, before anything is opened */
+/** @throws UsageError unless dead letters are selected in exactly one way, before anything is opened */
 function positionsOf(
-  letters: readonly string[],
+  named: readonly string[],
   { topic, reason, step, all = false }: SettleCommandOptions,
 ): RecordPosition[] {
   const isNarrowed = [topic, reason, step].some((each) => each !== undefined);
-  if ([letters.length > 0, isNarrowed, all].filter(Boolean).length !== 1)
-    throw new UsageError('name dead letters, or select them by --topic, --reason and --step, or with --all');
-  return letters.map(parsePositionArgument);
+  if ([named.length > 0, isNarrowed, all].filter(Boolean).length !== 1) throw new UsageError(SELECT);
+  return named.map(parsePositionArgument);
 }
 
-/** Every dead-letter topic, or the requested one. */
-function topicsOf({ options: { topic }, positions: places, context }: Work): string[] {
+/** The requested dead-letter topics, by default all. */
+function topicsOf({ options: { topic }, positions, context }: Work): string[] {
   const known = Object.values(TOPICS).map(({ name }) => deadLetterTopicOf(context.topicPrefix + name));
-  const wanted = new Set(places.map(({ topic }) => topic));
+  const wanted = new Set(positions.map(({ topic }) => topic));
   if (topic !== undefined) wanted.add(deadLetterTopicOf(context.topicPrefix + topic));
-  for (const name of wanted)
-    if (!known.includes(name)) throw new UsageError(`no dead letters are kept under '${name}'`);
+  for (const name of wanted) if (!known.includes(name)) throw new UsageError(`'${name}' is not a dead-letter topic`);
   return wanted.size === 0 ? known : [...wanted];
 }
 
-function selectionOf({ options: { topic, reason, step }, positions: places, context }: Work): Selection {
+function selectionOf({ options: { topic, reason, step }, positions, context }: Work): Selection {
   return {
-    ...(places.length === 0 ? {} : { positions: places }),
+    ...(positions.length === 0 ? {} : { positions }),
     topic: topic === undefined ? undefined : context.topicPrefix + topic,
     reason,
     step,
@@ -191,34 +182,32 @@ function selectionOf({ options: { topic, reason, step }, positions: places, cont
 async function list(work: Work): Promise<void> {
   const { log, terminal, options } = work;
   const groups = await groupDeadLetters(log, topicsOf(work), createIsSelected(selectionOf(work)));
-  if (options.json === true) terminal.result(JSON.stringify(groups));
-  else for (const group of groups) terminal.result(toGroupLine(group));
-  if (groups.length === 0 && options.json !== true) terminal.result('no dead letters');
+  printResult(terminal, options, groups, groups.length === 0 ? 'no dead letters' : groups.map(toGroupLine));
 }
 
 async function show(work: Work): Promise<ExitCode> {
-  const { log, terminal, positions: places, context } = work;
-  const open = new Set(places.map(toPositionText));
+  const { log, terminal, positions, context } = work;
+  const missing = new Set(positions.map(toPositionText));
   for (const topic of topicsOf(work)) {
-    const fates = await readOutcomes(log, topic);
-    for await (const letter of readDeadLetters(log, topic)) {
-      const place = toPositionText(letter.position);
-      if (!open.delete(place)) continue;
-      for (const line of await describeDeadLetter(letter, fates.get(place), context)) terminal.result(line);
+    const outcomes = await readOutcomes(log, topic);
+    for await (const deadLetter of readDeadLetters(log, topic)) {
+      const position = toPositionText(deadLetter.position);
+      if (!missing.delete(position)) continue;
+      for (const line of await describeDeadLetter(deadLetter, outcomes.get(position), context)) terminal.result(line);
     }
   }
-  for (const place of open) terminal.progress(`no dead letter at ${place}`);
-  return open.size === 0 ? EXIT.ok : EXIT.failed;
+  for (const position of missing) terminal.progress(`no dead letter at ${position}`);
+  return missing.size === 0 ? EXIT.ok : EXIT.failed;
 }
 
-/** Replays or drops the selected letters. */
+/** Replays or drops the selected dead letters. */
 async function settle(
   work: Work & { readonly options: SettleCommandOptions; readonly kind: Outcome['kind'] },
 ): Promise<ExitCode> {
-  const { kind, context, log, terminal, options, positions: places } = work;
+  const { kind, context, log, terminal, options, positions } = work;
   const isReplay = kind === 'replayed';
   const topics = topicsOf(work);
-  const fate: Outcome = { kind, atMs: Date.now(), note: options.note ?? '' };
+  const outcome: Outcome = { kind, atMs: Date.now(), note: options.note ?? '' };
   const isSelected = createIsSelected(selectionOf(work));
   const publisher = await context.openPublisher(context.topicPrefix + PUBLISHER_NAME);
   try {
@@ -227,20 +216,19 @@ async function settle(
       publisher,
       topics,
       // A notice has no record that could be published.
-      isSelected: (letter) => isSelected(letter) && !(isReplay && letter.step === NOTICE_STEP),
-      outcome: fate,
+      isSelected: (deadLetter) => isSelected(deadLetter) && !(isReplay && deadLetter.step === NOTICE_STEP),
+      outcome,
       max: options.max,
-      onProgress: (count) => terminal.progress(`${count} ${fate.kind}`),
+      onProgress: (count) => terminal.progress(`${count} ${kind}`),
       stop: context.stop,
     });
-    const line = `${result.settled} ${fate.kind}, ${result.before} had been settled before`;
-    terminal.result(options.json === true ? JSON.stringify({ fate: fate.kind, ...result }) : line);
-    const isComplete = places.length === 0 || result.settled + result.before === places.length;
+    const line = `${result.settled} ${kind}, ${result.before} had been settled before`;
+    printResult(terminal, options, { fate: kind, ...result }, line);
+    const isComplete = positions.length === 0 || result.settled + result.before === positions.length;
     if (!isComplete)
       terminal.progress(
-        isReplay
-          ? 'not every named dead letter was replayed: retention may have deleted it, and notices (step index) can only be dropped'
-          : 'not every named dead letter exists: retention may have deleted it',
+        'not every named dead letter exists: retention may have deleted it' +
+          (isReplay ? '; notices (step index) can only be dropped' : ''),
       );
     return isComplete ? EXIT.ok : EXIT.failed;
   } finally {
@@ -248,7 +236,6 @@ async function settle(
   }
 }
 
-/** Letters of one topic, step and reason. */
 interface DeadLetterGroup {
   readonly topic: string;
   readonly step: string;
@@ -258,34 +245,34 @@ interface DeadLetterGroup {
   dropped: number;
   firstAtMs: number;
   lastAtMs: number;
-  /** The first open letter, for `show`; null when none is open. */
+  /** Position of the first open dead letter, for `show`. */
   example: string | null;
 }
 
-/** Reasons often contain the input; a group shows only the beginning. */
+/** Reasons often contain the input, so a group shows only the beginning. */
 const REASON_CHARACTERS_MAX = 80;
-/** Further reasons are counted together: a list of thousands is useless and would not fit into memory. */
+/** Further reasons are counted together, which also limits the memory. */
 const GROUPS_MAX = 200;
 const OTHER_REASONS = '(other reasons)';
 
-/** Counts the letters of dead-letter topics by topic, step and reason; groups with most open ones come first. */
+/** Counts dead letters by topic, step and reason; groups with the most open ones come first. */
 async function groupDeadLetters(
   log: LogReader,
   topics: readonly string[],
-  isSelected: (letter: DeadLetter) => boolean,
+  isSelected: (deadLetter: DeadLetter) => boolean,
 ): Promise<DeadLetterGroup[]> {
   const groups = new Map<string, DeadLetterGroup>();
   for (const topic of topics) {
-    const fates = await readOutcomes(log, topic);
-    for await (const letter of readDeadLetters(log, topic)) {
-      if (!isSelected(letter)) continue;
-      const group = groupOf(groups, letter);
-      const place = toPositionText(letter.position);
-      const fate = fates.get(place)?.kind ?? 'open';
-      group[fate]++;
-      group.firstAtMs = Math.min(group.firstAtMs, letter.deadAtMs);
-      group.lastAtMs = Math.max(group.lastAtMs, letter.deadAtMs);
-      if (fate === 'open') group.example ??= place;
+    const outcomes = await readOutcomes(log, topic);
+    for await (const deadLetter of readDeadLetters(log, topic)) {
+      if (!isSelected(deadLetter)) continue;
+      const group = groupOf(groups, deadLetter);
+      const position = toPositionText(deadLetter.position);
+      const state = outcomes.get(position)?.kind ?? 'open';
+      group[state]++;
+      group.firstAtMs = Math.min(group.firstAtMs, deadLetter.deadAtMs);
+      group.lastAtMs = Math.max(group.lastAtMs, deadLetter.deadAtMs);
+      if (state === 'open') group.example ??= position;
     }
   }
   return [...groups.values()].sort((a, b) => b.open - a.open || b.lastAtMs - a.lastAtMs);
@@ -293,25 +280,19 @@ async function groupDeadLetters(
 
 function groupOf(
   groups: Map<string, DeadLetterGroup>,
-  { original, step, reason, deadAtMs }: DeadLetter,
+  { original: { topic }, step, reason: whole, deadAtMs }: DeadLetter,
 ): DeadLetterGroup {
-  const make = (shown: string) => {
-    const key = JSON.stringify([original.topic, step, shown]);
-    const known = groups.get(key);
-    if (known !== undefined) return known;
-    if (groups.size >= GROUPS_MAX && shown !== OTHER_REASONS) return null;
-    const counts = { open: 0, replayed: 0, dropped: 0, firstAtMs: deadAtMs, lastAtMs: deadAtMs, example: null };
-    const group: DeadLetterGroup = { topic: original.topic, step, reason: shown, ...counts };
-    groups.set(key, group);
-    return group;
-  };
-  return make(reason.slice(0, REASON_CHARACTERS_MAX)) ?? make(OTHER_REASONS)!;
+  const keyOf = (reason: string) => JSON.stringify([topic, step, reason]);
+  let reason = whole.slice(0, REASON_CHARACTERS_MAX);
+  if (groups.size >= GROUPS_MAX && !groups.has(keyOf(reason))) reason = OTHER_REASONS;
+  const counts = { open: 0, replayed: 0, dropped: 0, firstAtMs: deadAtMs, lastAtMs: deadAtMs, example: null };
+  const group: DeadLetterGroup = groups.get(keyOf(reason)) ?? { topic, step, reason, ...counts };
+  groups.set(keyOf(reason), group);
+  return group;
 }
 
-const toTime = (ms: number) => new Date(ms).toISOString();
-
-/** One line per group. */
 function toGroupLine(group: DeadLetterGroup): string {
+  const toTime = (ms: number) => new Date(ms).toISOString();
   const counts = `${group.open} open, ${group.replayed} replayed, ${group.dropped} dropped`;
   const times = `${toTime(group.firstAtMs)} to ${toTime(group.lastAtMs)}`;
   const example = group.example === null ? '' : `  show ${group.example}`;
@@ -320,37 +301,31 @@ function toGroupLine(group: DeadLetterGroup): string {
 
 interface SettleOptions {
   readonly log: LogReader;
-  /** Opened before anything is read: from then on no other command can settle a letter. */
+  /** Opened before anything is read: it fences every earlier command. */
   readonly publisher: AtomicPublisher;
-  /** Dead-letter topics. */
   readonly topics: readonly string[];
-  readonly isSelected: (letter: DeadLetter) => boolean;
+  readonly isSelected: (deadLetter: DeadLetter) => boolean;
   readonly outcome: Outcome;
-  /** Maximum number of letters to settle. */
   readonly max: number;
   readonly onProgress: (settled: number) => void;
   /** Aborted to stop after the current batch. */
   readonly stop: AbortSignal;
 }
 
-/** What was done with the selected letters. */
 interface Settled {
   settled: number;
-  /** Letters that were settled before, and are not changed. */
+  /** Dead letters that were settled before. */
   before: number;
 }
 
-/** One transaction takes one round trip; larger ones only delay consumers. */
-const BATCH_LETTERS_MAX = 100;
+/** Larger transactions would only delay consumers. */
+const BATCH_MAX = 100;
 const BATCH_BYTES_MAX = 512 * 1024;
 
 /**
- * Settles the selected open letters in the order of the log. A dropped letter gets a mark; a replayed letter gets a
- * mark and goes to its topic in one transaction, so a letter is replayed if and only if it is marked.
- *
- * Exactly once: opening the publisher before reading the marks fences any earlier command, whose open transaction is
- * then committed or aborted, and cannot arrive later.
- * @throws Error when letters could not be settled; earlier ones are
+ * Settles the selected open dead letters in log order, exactly once: a replay and its mark are one transaction, and the
+ * publisher, opened before the marks are read, fences earlier commands.
+ * @throws Error when a batch could not be settled; earlier batches are
  */
 export async function settleDeadLetters(options: SettleOptions): Promise<Settled> {
   const result: Settled = { settled: 0, before: 0 };
@@ -359,32 +334,28 @@ export async function settleDeadLetters(options: SettleOptions): Promise<Settled
 }
 
 async function settleTopic(topic: string, result: Settled, options: SettleOptions): Promise<void> {
-  const { log, isSelected, max: lettersMax, stop } = options;
-  const fates = await readOutcomes(log, topic);
+  const { log, publisher, outcome, isSelected, max, stop, onProgress } = options;
+  const outcomes = await readOutcomes(log, topic);
   let batch: DeadLetter[] = [];
   let bytes = 0;
   const flush = async () => {
-    await publish(batch, options);
+    if (batch.length === 0) return;
+    const replays = outcome.kind === 'replayed' ? batch.map(toReplayRecord) : [];
+    await publisher.publish([...replays, ...batch.map((deadLetter) => toOutcomeRecord(deadLetter, outcome))]);
     result.settled += batch.length;
-    if (batch.length > 0) options.onProgress(result.settled);
+    onProgress(result.settled);
     [batch, bytes] = [[], 0];
   };
-  for await (const letter of readDeadLetters(log, topic)) {
-    if (stop.aborted || result.settled + batch.length >= lettersMax) break;
-    if (!isSelected(letter)) continue;
-    if (fates.has(toPositionText(letter.position))) {
+  for await (const deadLetter of readDeadLetters(log, topic)) {
+    if (stop.aborted || result.settled + batch.length >= max) break;
+    if (!isSelected(deadLetter)) continue;
+    if (outcomes.has(toPositionText(deadLetter.position))) {
       result.before++;
       continue;
     }
-    batch.push(letter);
-    bytes += (letter.record.key?.length ?? 0) + (letter.record.value?.length ?? 0);
-    if (batch.length >= BATCH_LETTERS_MAX || bytes >= BATCH_BYTES_MAX) await flush();
+    batch.push(deadLetter);
+    bytes += (deadLetter.record.key?.length ?? 0) + (deadLetter.record.value?.length ?? 0);
+    if (batch.length >= BATCH_MAX || bytes >= BATCH_BYTES_MAX) await flush();
   }
   await flush();
-}
-
-async function publish(letters: readonly DeadLetter[], { publisher, outcome: fate }: SettleOptions): Promise<void> {
-  if (letters.length === 0) return;
-  const replays = fate.kind === 'replayed' ? letters.map(toReplayRecord) : [];
-  await publisher.publish([...replays, ...letters.map((letter) => toOutcomeRecord(letter, fate))]);
 }

@@ -4,19 +4,17 @@ import { type CreateCommand, command } from '../command.ts';
 import { awaitInserts, findDifferences, listSpans, ofIdentities, type Span } from '../derive/drift.ts';
 
 const HELP = `
-The tables are identity_days and identities, from which persons, person_days and timelines are read. Missing rows are
-added, and rows of no event are deleted. npm run verify shows whether there is anything to do. May run beside writers and
-erasures, and can be interrupted and repeated.
+Repairs identity_days and identities, the source of persons, person_days and timelines: adds missing rows and deletes rows
+without an event. npm run verify reports whether there is anything to do. Safe beside writers and erasures, and to repeat.
 
-Needs CLICKHOUSE_URL with an account that may write, or a stack that runs here (.playline/stack.json).`;
+Needs CLICKHOUSE_URL with an account that may write, or a local stack.`;
 
-/** Enough to derive a part of a table. */
 const STATEMENT_MAX_MS = 3_600_000;
 
 export const createDeriveCommand =
   ({ clickhouse }: { readonly clickhouse: () => ClickHouseAccount }): CreateCommand =>
   (terminal) =>
-    command('derive', 'repair the tables that follow from events where they differ from events')
+    command('derive', 'repair tables that are derived from events')
       .addHelpText('after', HELP)
       .action(async () => {
         const account = clickhouse();
@@ -25,9 +23,7 @@ export const createDeriveCommand =
         const run = (statement: string) => runStatement(account, statement);
         const repaired = await repairDerived({ query, run, onProgress: terminal.progress });
         terminal.result(
-          repaired === 0
-            ? 'nothing to do: the derived tables agree with the events'
-            : `${repaired} rows were derived again`,
+          repaired === 0 ? 'nothing to do: the derived tables match the events' : `${repaired} rows repaired`,
         );
       });
 
@@ -43,19 +39,17 @@ async function runStatement(account: ClickHouseAccount, statement: string): Prom
 
 interface RepairOptions {
   readonly query: QueryRows;
-  /** Runs a statement to its end. */
   readonly run: (statement: string) => Promise<void>;
   readonly onProgress: (line: string) => void;
 }
 
-/** Maximum rounds for one part: each repairs a thousand unfounded rows. */
+/** Each round repairs a thousand unfounded rows. */
 const ROUNDS_MAX = 10_000;
 
 /**
- * Makes derived tables equal to the events: adds missing rows; deletes unfounded ones with all other rows of that
- * identity, which is derived again. Writers and erasures may run. After a kill, run it again.
- * @returns rows that were missing or unfounded
- * @throws Error when a part stays different
+ * Adds missing rows. Deletes unfounded rows with all other rows of their identity, which is then derived again.
+ * @returns the number of rows that differed
+ * @throws Error when a part still differs
  */
 async function repairDerived({ query, run, onProgress }: RepairOptions): Promise<number> {
   let repaired = 0;
@@ -79,11 +73,11 @@ async function repairSpan({ query, run, onProgress }: RepairOptions, span: Span)
       await run(`INSERT INTO ${table.name} SELECT * FROM ${derived}`);
       continue;
     }
-    const ofThem = ofIdentities(unfounded);
-    await run(`DELETE FROM ${table.name} WHERE ${where} AND ${ofThem}`);
-    // Rows of an insert that ran meanwhile may have been deleted, and its events not seen yet.
+    const ofIdentity = ofIdentities(unfounded);
+    await run(`DELETE FROM ${table.name} WHERE ${where} AND ${ofIdentity}`);
+    // The delete may have removed rows of a running insert, whose events are not visible yet.
     await awaitInserts(query);
-    await run(`INSERT INTO ${table.name} SELECT * FROM ${derived} AND ${ofThem}`);
+    await run(`INSERT INTO ${table.name} SELECT * FROM ${derived} AND ${ofIdentity}`);
   }
   throw new Error(`${name} still differs from events`);
 }

@@ -1,89 +1,90 @@
 import { Option } from '@commander-js/extra-typings';
 import { toUuidText } from '@playline/contracts';
 import { ERASURE_STATES, type Erasure, type ErasureState, stateOf } from '@playline/erasure';
-import { type CreateCommand, command, EXIT, type ExitCode, endWith, UsageError, wholeNumberFrom } from '../command.ts';
+import {
+  type CreateCommand,
+  command,
+  EXIT,
+  type ExitCode,
+  endWith,
+  type JsonOption,
+  jsonCommand,
+  printResult,
+  UsageError,
+  wholeNumberFrom,
+} from '../command.ts';
 import { show } from '../erasures/show.ts';
+import { remove, scrub } from '../erasures/upkeep.ts';
+import { verify } from '../erasures/verify.ts';
 import {
   type ErasuresContext,
   type ErasuresWork,
   type ErasureWork,
   parseErasureId,
+  toAgeText,
+  toSpanText,
   withRecords,
-} from '../erasures/stores.ts';
-import { toAgeText, toSpanText } from '../erasures/times.ts';
-import { remove, scrub } from '../erasures/upkeep.ts';
-import { verify } from '../erasures/verify.ts';
-import { hidingArguments, type JsonOptions, printSummary, toTimeText } from '../identity/context.ts';
+} from '../erasures/work.ts';
+import { hidingArguments, printSummary, toTimeText } from '../identity/context.ts';
 import { environmentOf, environmentOption, projectOption } from '../identity/subject.ts';
 import type { EnvironmentOptions } from '../keys/subcommands.ts';
 
 const ABOUT = `
-An erasure is named by the id that the gateway returned in x-erasure-id. No command prints an id or a key of a person.
-All commands may run beside the eraser, and can be interrupted and repeated.
+An erasure is named by the id that the gateway returned in x-erasure-id. No command prints an id or key of a person. All
+commands are safe beside the eraser, and to repeat after an interruption.
 
-Need CLICKHOUSE_URL with an account that may delete; verify and scrub also need REDIS_URL; or a stack that runs here
-(.playline/stack.json).
+Need CLICKHOUSE_URL with an account that may delete; verify and scrub also need REDIS_URL; or a local stack.
 
-Exit codes: 0 done, 1 rows were found or are left, or the erasure is unfinished or unknown, 2 wrong arguments, 3 a store
+Exit codes: 0 done, 1 data was found or remains, or the erasure is unfinished or unknown, 2 invalid arguments, 3 a store
 does not answer.`;
 
 const LIST = `
 States:
   waiting            no receipt yet
-  erased             no query finds a row; masked rows are in files until the next removal
-  physically-erased  no row is in a file
-  log-expired        the log has no record of it either`;
+  erased             no query finds a row; masked rows remain in files until the next removal
+  physically-erased  no row remains in a file
+  log-expired        the log has expired too`;
 
 const VERIFY = `
-Checks rows, files, links and consents, and that the keys are those that were erased. Data received after the cut-off is
-new data of the person.`;
+Verifies rows, files, links and consents, and that the keys match the receipt. Data received after the cut-off is new data.`;
 
-const SCRUB = '\nThe eraser does this daily. A row that is found is an incident: something was written behind a fence.';
+const SCRUB = '\nThe eraser does this daily. A found row is an incident: a service wrote behind a fence.';
 
 const REMOVE = `
 Rewrites files with deleted rows, waits until the old files are gone (about eight minutes), checks the others, and marks
 the receipts. The eraser does this nightly.`;
 
-/** Longer lists are useless; `--after` continues. */
 const ERASURES_MAX = 1_000;
 /** States as values of an option. */
 const CHOICES = ERASURE_STATES.map((state) => state.replace(' ', '-'));
-const STATE_WIDTH = ERASURE_STATES.map((state) => state.length).reduce(
-  (most, each) => Math.max(most, each),
-  Number.NEGATIVE_INFINITY,
-);
-
-const json = () => new Option('--json', 'print the result as JSON; of list one line for each erasure');
+const STATE_WIDTH = ERASURE_STATES.reduce((most, { length }) => Math.max(most, length), 0);
 
 export const createErasuresCommand =
   (context: ErasuresContext): CreateCommand =>
   (terminal) => {
-    const run = async (options: JsonOptions, act: (work: ErasuresWork) => Promise<ExitCode>): Promise<void> => {
+    const run = async (options: JsonOption, act: (work: ErasuresWork) => Promise<ExitCode>): Promise<void> => {
       try {
         endWith(
-          await withRecords(context, (records) => act({ context, records, isJson: options.json === true, terminal })),
+          await withRecords(context, (records) => act({ context, records, json: options.json === true, terminal })),
         );
       } catch (fault) {
         if (!context.stop.aborted) throw fault;
-        terminal.progress('interrupted: nothing is half done, run it again');
+        terminal.progress('interrupted: run the command again');
         endWith(EXIT.failed);
       }
     };
     const onOne = (name: string, description: string, act: (work: ErasureWork) => Promise<ExitCode>) =>
-      command(name, description)
-        .argument('<id>', 'id of the erasure, as x-erasure-id had it')
-        .addOption(json())
+      jsonCommand(name, description)
+        .argument('<id>', 'id of the erasure, as in x-erasure-id')
         .action((id, options) => {
           const erasureId = parseErasureId(id);
           return run(options, (work) => act({ ...work, erasureId }));
         });
     const onAll = (name: string, description: string, act: (work: ErasuresWork) => Promise<ExitCode>) =>
-      command(name, description)
-        .addOption(json())
-        .action((options) => run(options, act));
+      jsonCommand(name, description).action((options) => run(options, act));
     const erasures = command('erasures', 'list, show and verify erasures; find what is left, remove it from files')
       .addCommand(
-        command('list', 'list requests, the newest first, and the state of each')
+        jsonCommand('list', 'list requests, the newest first, and the state of each')
           .addOption(environmentOption())
           .addOption(projectOption())
           .addOption(new Option('--state <state>', 'only erasures in this state').choices(CHOICES))
@@ -93,14 +94,13 @@ export const createErasuresCommand =
               .default(20),
           )
           .option('--after <id>', 'continue after this erasure')
-          .addOption(json())
           .addHelpText('after', LIST)
           .action((options) => {
-            const wanted = toWanted(options);
-            return run(options, (work) => list(work, wanted));
+            const query = toQuery(options);
+            return run(options, (work) => list(work, query));
           }),
       )
-      .addCommand(onOne('show', 'show the receipt: times, counts, ends of the log, hash of the keys', show))
+      .addCommand(onOne('show', 'show the receipt: times, counts, log offsets, hash of the keys', show))
       .addCommand(onOne('verify', 'check that everything in a receipt is gone', verify).addHelpText('after', VERIFY))
       .addCommand(onAll('scrub', 'find and delete rows of people who were erased', scrub).addHelpText('after', SCRUB))
       .addCommand(onAll('remove', 'remove deleted rows from files', remove).addHelpText('after', REMOVE))
@@ -121,19 +121,18 @@ interface ListQuery {
   readonly after: Buffer | null;
 }
 
-/** @throws UsageError for invalid options of a list, before anything is opened */
-const toWanted = ({ max, after, state = '', ...named }: ListOptions): ListQuery => ({
+/** @throws UsageError before anything is opened */
+const toQuery = ({ max, after, state = '', ...named }: ListOptions): ListQuery => ({
   erasuresMax: max,
   environmentId: named.environment === undefined ? undefined : environmentOf(named),
   state: ERASURE_STATES[CHOICES.indexOf(state)],
   after: after === undefined ? null : parseErasureId(after),
 });
 
-/** `erasures list`: requests, the newest first, and the state of each. */
-async function list({ context, records, isJson, terminal }: ErasuresWork, wanted: ListQuery): Promise<ExitCode> {
-  const { erasuresMax, environmentId, state, after } = wanted;
+async function list({ context, records, json, terminal }: ErasuresWork, query: ListQuery): Promise<ExitCode> {
+  const { erasuresMax, environmentId, state, after } = query;
   const erasures = await records.readErasures({
-    // One more shows whether there are others.
+    // One more than requested shows whether there are others.
     erasuresMax: erasuresMax + 1,
     ...(environmentId !== undefined && { environmentId }),
     ...(state !== undefined && { state }),
@@ -141,10 +140,10 @@ async function list({ context, records, isJson, terminal }: ErasuresWork, wanted
   });
   const shown = erasures.slice(0, erasuresMax);
   const nowMs = context.wallClockMs();
-  for (const erasure of shown) terminal.result(isJson ? JSON.stringify(toJson(erasure)) : toLine(erasure, nowMs));
-  if (shown.length === 0) printSummary(terminal, { json: isJson }, 'no erasures');
+  for (const erasure of shown) printResult(terminal, { json }, toJson(erasure), toLine(erasure, nowMs));
+  if (shown.length === 0) printSummary(terminal, { json }, 'no erasures');
   if (erasures.length > shown.length)
-    terminal.progress(`there are more: --after ${toUuidText(shown.at(-1)!.request.erasureId)}`);
+    terminal.progress(`more erasures: --after ${toUuidText(shown.at(-1)!.request.erasureId)}`);
   return EXIT.ok;
 }
 
@@ -164,7 +163,7 @@ function toLine({ request, receipt }: Erasure, nowMs: number): string {
   return `${start}  ${requested}  erased within ${took}  identities ${receipt.closureCount}`;
 }
 
-/** Times as texts; null for steps still to come. */
+/** Times are ISO 8601; null for future steps. */
 function toJson({ request, receipt }: Erasure): object {
   const time = (ms: number | null | undefined) => (ms === null || ms === undefined ? null : toTimeText(ms));
   return {

@@ -8,30 +8,23 @@ import { createImportCommand } from './import.ts';
 import { createLogSources } from './log-commands.ts';
 import { createReplicateCommand } from './replicate.ts';
 
-/** What imports work with. */
 type ImportOpeners = LogOpeners & Pick<StoreOpeners, 'openProducer' | 'openChainStore'>;
 
 export interface FeedCommandsContext {
   readonly addresses: Pick<Addresses, 'clickhouse' | 'chainApi' | 'indexedChains'>;
-  /** TOPIC_PREFIX */
   readonly topicPrefix: string;
   readonly stop: AbortSignal;
   readonly stdin: Readable;
   readonly stdout: NodeJS.WritableStream;
-  /** Base of relative paths. */
   readonly folder: string;
 }
 
-/** What an import in a deployment reads and writes. */
 export function createImportSources(stores: ImportOpeners, topicPrefix: string): ImportSources {
   const { openProducer, openChainStore: openStore } = stores;
   return { ...createLogSources(stores), openProducer, openStore, topicPrefix };
 }
 
-/**
- * The commands about activities of chains: `import` adds them, `replicate` copies what readers get, `chain` examines
- * the chains themselves.
- */
+/** The commands about activities of chains: `chain`, `import` and `replicate`. */
 export function createFeedCommands(
   stores: ImportOpeners & Pick<StoreOpeners, 'openPublisher' | 'createNode'>,
   { addresses, topicPrefix, stop, folder, stdin, stdout }: FeedCommandsContext,
@@ -56,8 +49,7 @@ export function createFeedCommands(
   ];
 }
 
-/** The fault to report when the reader of a pipe has ended, as `head` does. */
-function toOutputFault(fault: Error): Error {
-  const hasEnded = (fault as NodeJS.ErrnoException).code === 'EPIPE';
-  return hasEnded ? new Error('the reader of standard output has ended') : fault;
+/** The reader of a pipe may end early, as `head` does. */
+function toOutputFault(fault: NodeJS.ErrnoException): Error {
+  return fault.code === 'EPIPE' ? new Error('the reader of standard output has ended') : fault;
 }

@@ -4,7 +4,7 @@ import type { CreateCommand } from '../command.ts';
 import type { OperatorConfig } from '../config.ts';
 import type { StoreOpeners } from '../store-openers.ts';
 
-/** Commands that are loaded together, when one of them is called. */
+/** Commands that are loaded when one of them is called. */
 export interface CommandGroup {
   readonly names: readonly string[];
   load(): Promise<readonly CreateCommand[]>;
@@ -14,7 +14,7 @@ export interface CommandContext {
   readonly config: OperatorConfig;
   readonly addresses: Addresses;
   readonly stores: StoreOpeners;
-  /** Where the command was called. */
+  /** Working directory. */
   readonly folder: string;
   readonly stdin: Readable;
   readonly stdout: NodeJS.WritableStream;
@@ -23,14 +23,14 @@ export interface CommandContext {
   readonly stop: AbortSignal;
 }
 
-/** Every command, in the order of the overview. */
+/** All commands, in the order of the overview. */
 export const createCommandGroups = (parts: CommandContext): readonly CommandGroup[] => [
   ...createAccessGroups(parts),
   ...createTableGroups(parts),
   ...createTopicGroups(parts),
 ];
 
-/** The commands about access, about identities, and about assets to be minted: `rebuild` is made of all three. */
+/** `rebuild` runs commands about access, identities and mints. */
 function createAccessGroups({ config, addresses, stores, folder }: CommandContext): CommandGroup[] {
   const access = async () =>
     (await import('./access-commands.ts')).createAccessCommands(stores, { addresses, config, folder });
@@ -47,7 +47,6 @@ function createAccessGroups({ config, addresses, stores, folder }: CommandContex
   ];
 }
 
-/** The commands about tables of ClickHouse. */
 function createTableGroups({ addresses, stores, folder, environment, stop }: CommandContext): CommandGroup[] {
   const { openErasureRows: openRows, openErasureRecords: openRecords, openPeople } = stores;
   const loadErasures = async () => {
@@ -69,7 +68,6 @@ function createTableGroups({ addresses, stores, folder, environment, stop }: Com
   ];
 }
 
-/** The commands that read or write topics of events and activities. */
 function createTopicGroups({ config, addresses, stores, folder, stdin, stdout, stop }: CommandContext): CommandGroup[] {
   const shared = { addresses, topicPrefix: config.TOPIC_PREFIX, stop };
   const loadLog = async () => (await import('./log-commands.ts')).createLogCommands(stores, shared);

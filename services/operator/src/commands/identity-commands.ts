@@ -14,17 +14,14 @@ import { createLogSources } from './log-commands.ts';
 export interface IdentityCommandsContext {
   readonly addresses: Pick<Addresses, 'clickhouse' | 'pepper' | 'registry'>;
   readonly config: Pick<OperatorConfig, 'TOPIC_PREFIX' | 'LINK_TOPIC_GENERATION'>;
-  /** Loads the command of the access keys. */
   readonly keys: () => Promise<CreateCommand>;
-  /** Loads the command of assets to be minted. */
   readonly mints: () => Promise<CreateCommand>;
 }
 
 const HELP = `
-Runs keys rebuild, identity rebuild, which includes the consents, and mints rebuild. An interrupted rebuild can be
-repeated.`;
+Runs keys rebuild, identity rebuild (which includes the consents) and mints rebuild. Safe to repeat after an interruption.`;
 
-/** The commands about identities, and those that restore Redis: `identity`, `consent`, and `rebuild` for all of it. */
+/** `identity`, `consent`, and `rebuild`, which restores everything in Redis. */
 export function createIdentityCommands(
   stores: LogOpeners & Pick<StoreOpeners, 'openPeople' | 'openProducer' | 'openErasureRecords'>,
   { addresses, config, keys, mints }: IdentityCommandsContext,
@@ -34,7 +31,7 @@ export function createIdentityCommands(
   const context = {
     ...sources,
     openUnlinkLog: async () => {
-      // Before anything is opened, because it throws when no address is configured.
+      // First, because it throws when no address is configured.
       addresses.registry();
       const producer = await stores.openProducer(topicPrefix + TOPICS.identityLinks.name);
       return openUnlinkLog({ producer, log: await sources.openLog(), schemas: sources.schemas, topicPrefix });
@@ -48,12 +45,12 @@ export function createIdentityCommands(
     generation,
   };
   const restore: CreateCommand = (terminal) =>
-    rebuildCommand('rebuild', 'restore an emptied Redis: access keys, identities, consents, mints')
+    rebuildCommand('rebuild', 'restore an empty Redis: access keys, identities, consents, mints')
       .addHelpText('after', HELP)
       .action(async (options) => {
         endWith(await runCommand([await keys()], ['keys', 'rebuild'], terminal));
         await rebuild(context, options, terminal);
-        // Last, because nothing else depends on it, and activity writers restore most of it by themselves.
+        // Last, because nothing depends on mints and activity writers restore most of them.
         endWith(await runCommand([await mints()], ['mints', 'rebuild'], terminal));
       });
   return [createIdentityCommand(context), createConsentCommand(context), restore];

@@ -1,7 +1,19 @@
 import { Option } from '@commander-js/extra-typings';
 import { IDENTITY_KINDS } from '@playline/contracts';
 import { GROUPS } from '@playline/runtime';
-import { type CreateCommand, command, endWith, numberFrom, type Terminal, wholeNumberFrom } from '../command.ts';
+import {
+  type CreateCommand,
+  command,
+  endWith,
+  type JsonOption,
+  jsonCommand,
+  jsonOption,
+  numberFrom,
+  printResult,
+  type Terminal,
+  wholeNumberFrom,
+  yesOption,
+} from '../command.ts';
 import { hidingArguments, querySecondsOption } from '../identity/context.ts';
 import { members, resolve } from '../identity/resolve.ts';
 import { environmentOption, idHelp, keyHelp, projectOption, subjectCommand } from '../identity/subject.ts';
@@ -13,63 +25,57 @@ import { type RebuiltIdentity, rebuildIdentity } from '../rebuild/rebuild-identi
 import { type StoresContext, withPeople, withStores } from '../rebuild/with-stores.ts';
 
 export interface IdentityContext extends StoresContext, UnlinkContext {
-  /** LINK_TOPIC_GENERATION */
   readonly generation: number;
 }
 
-const json = () => new Option('--json', 'print results as JSON, one per line');
-const yes = () => new Option('--yes', 'without confirmation');
 const waitSeconds = () =>
   new Option('--wait-seconds <number>', 'how long to wait for the decision of the linkers, at most 600')
     .argParser(numberFrom(1, 600))
     .default(30);
 
-/** Collects an option that may be given several times. */
 const several = <const F extends string>(flags: F, description: string) =>
   new Option(flags, `${description}; may be repeated`).argParser(
     (value: string, before: string[] | undefined): string[] | undefined => [...(before ?? []), value],
   );
 
 const ABOUT = `
-An identity is named by --kind and --id, or by --key. Needs REDIS_URL, IDENTITY_PEPPER for --id, and what each command
-names; or a stack that runs here (.playline/stack.json).
+An identity is named by --kind and --id, or by --key. Needs REDIS_URL, IDENTITY_PEPPER for --id, and the settings that each
+command names; or a local stack.
 
-Exit codes: 0 done, 1 failed or nothing was changed, 2 wrong arguments or a missing setting, 3 a store does not answer,
-Redis is not complete, or the linkers did not decide in time, 4 init was refused because Redis has lost its data.`;
+Exit codes: 0 done, 1 failed or nothing was changed, 2 invalid arguments or a missing setting, 3 a store does not answer,
+Redis is incomplete, or the linkers did not decide in time, 4 init was refused because Redis has lost its data.`;
 
-const RESOLVE = `
-Needs CLICKHOUSE_URL with its account. Costs two lookups in Redis and one granule of identity_overrides.`;
+const RESOLVE = '\nNeeds CLICKHOUSE_URL with its account.';
 
 const MEMBERS = `
 With --raw it needs CLICKHOUSE_URL with its account and reads the keys of the events: 60 MB and half a second for two
 million.`;
 
 const WHY = `
-Shows the links in the order of the log: time, both sides, outcome and reason, message, trace, and the position of the
-link fact (generation/partition/offset and step). With a second identity: the chain of links from one to the other, or,
-between two persons, the links that were requested between them.
+Shows the links in log order: time, both sides, outcome and reason, message, trace, and the position of the link fact
+(generation/partition/offset and step). With a second identity: the chain of links from one to the other, or, between two
+persons, the links that were requested between them.
 
 Needs CLICKHOUSE_URL with its account. Reads the keys of all decisions of the environment: 33 MB and 30 ms for a million
 decisions, a second for a person with a thousand identities.`;
 
 const UNLINK = `
-The identities become one person of their own. Shows which identities leave and which stay, asks for confirmation, and
-waits for the decision of the linkers, which comes later if an erasure holds the person. Messages up to now do not join
-the two again, also after a rebuild; later ones may. Events are not moved: queries show the split.
+The identities become one person of their own. Shows which identities leave and which stay, prompts for confirmation, and
+waits for the decision of the linkers; an erasure that holds the person delays it. Earlier messages do not join the two
+again, even after a rebuild; later ones may. Events do not change: queries show the split.
 
 Give one --kind for each --id, or one for all. Also needs KAFKA_BROKERS and SCHEMA_REGISTRY_URL.`;
 
 const SUSPECTS = `
-An id that links more than 20 anonymous ids within 24 hours is held, as only a placeholder does that: its further links
-are refused (reason suspect) until an operator decides. identity members --key shows what it has linked.`;
+An id that links more than 20 anonymous ids within 24 hours is held, as it is probably a placeholder: its further links are
+refused (reason suspect) until an operator decides. identity members --key shows what it has linked.`;
 
 const REBUILD = `
-Restores fences, graph, consents and holds, and writes the epoch last: until then linkers and gateways refuse. Nothing
-else must be stopped, and an interrupted rebuild can be repeated. Refused while there is an epoch, because the graph is
-then complete and in use. Access keys are not part of it: npm run keys -- rebuild, or npm run rebuild for everything.
+Restores fences, graph, consents and holds, and then writes the epoch, for which linkers and gateways wait. Safe to repeat
+after an interruption. Refused while there is an epoch: the graph is then complete and in use. It does not restore access
+keys: use npm run keys -- rebuild, or npm run rebuild for everything.
 
-Needs KAFKA_BROKERS, SCHEMA_REGISTRY_URL, CLICKHOUSE_URL with its account, and LINK_TOPIC_GENERATION if the linkers have
-one.`;
+Needs KAFKA_BROKERS, SCHEMA_REGISTRY_URL, CLICKHOUSE_URL with its account, and the linkers' LINK_TOPIC_GENERATION.`;
 
 export const createIdentityCommand =
   (context: IdentityContext): CreateCommand =>
@@ -80,7 +86,7 @@ export const createIdentityCommand =
     )
       .addCommand(
         subjectCommand('resolve', 'show the person of an identity in Redis, and whether the tables agree')
-          .addOption(json())
+          .addOption(jsonOption())
           .addHelpText('after', RESOLVE)
           .action((options) => resolve(context, options, terminal)),
       )
@@ -88,7 +94,7 @@ export const createIdentityCommand =
         subjectCommand('members', 'list all identities of a person: key, kind and time of the first link')
           .option('--raw', 'also the ids that clients sent, if events have them; they are personal data')
           .addOption(querySecondsOption())
-          .addOption(json())
+          .addOption(jsonOption())
           .addHelpText('after', MEMBERS)
           .action((options) => members(context, options, terminal)),
       )
@@ -96,14 +102,11 @@ export const createIdentityCommand =
       .addCommand(createUnlink(context, terminal))
       .addCommand(
         command('init', 'create the epoch of the identity graph in Redis, for a new deployment')
-          .addHelpText(
-            'after',
-            '\nSafe to repeat. Refused if log or tables have data but Redis has no epoch: rebuild it.',
-          )
+          .addHelpText('after', '\nSafe to repeat. Refused if log or tables have data: run npm run rebuild instead.')
           .action(() => init(context, terminal)),
       )
       .addCommand(
-        rebuildCommand('rebuild', 'restore the identity graph of an emptied Redis')
+        rebuildCommand('rebuild', 'restore the identity graph of an empty Redis')
           .addHelpText('after', REBUILD)
           .action((options) => rebuild(context, options, terminal)),
       )
@@ -123,20 +126,19 @@ const createWhy = (context: IdentityContext, terminal: Terminal) =>
         .default(50),
     )
     .addOption(querySecondsOption())
-    .addOption(json())
+    .addOption(jsonOption())
     .addHelpText('after', WHY)
     .action((options) => why(context, options, terminal));
 
 const createUnlink = (context: IdentityContext, terminal: Terminal) =>
-  command('unlink', 'split identities from a person with whom they were wrongly merged')
+  jsonCommand('unlink', 'split identities from a person with whom they were wrongly merged')
     .addOption(environmentOption().makeOptionMandatory())
     .addOption(projectOption())
     .addOption(several('--kind <kind>', `kind of an id: ${IDENTITY_KINDS.join(', ')}`))
     .addOption(several('--id <id>', idHelp))
     .addOption(several('--key <hex>', keyHelp))
     .addOption(waitSeconds())
-    .addOption(yes())
-    .addOption(json())
+    .addOption(yesOption())
     .addHelpText('after', UNLINK)
     .action(async (options) => endWith(await unlink(context, options, terminal)));
 
@@ -145,15 +147,14 @@ function createSuspects(context: IdentityContext, terminal: Terminal) {
     subjectCommand(verdict, description)
       .addOption(waitSeconds())
       .addOption(querySecondsOption())
-      .addOption(yes())
-      .addOption(json())
+      .addOption(yesOption())
+      .addOption(jsonOption())
       .action(async (options) => endWith(await ruleOn(context, { ...options, verdict }, terminal)));
   const suspects = command('suspects', 'list, allow and block ids that link too many anonymous ids')
     .addCommand(
-      command('list', 'list held, allowed and blocked ids by key')
+      jsonCommand('list', 'list held, allowed and blocked ids by key')
         .addOption(environmentOption().makeOptionMandatory())
         .addOption(projectOption())
-        .addOption(json())
         .action((options) => listSuspects(context, options, terminal)),
     )
     .addCommand(ruling('allow', 'let an id link again, and decide its refused links again'))
@@ -162,19 +163,16 @@ function createSuspects(context: IdentityContext, terminal: Terminal) {
   return hidingArguments(suspects);
 }
 
-/** A command with the options of a rebuild. */
 export const rebuildCommand = (name: string, description: string) =>
-  command(name, description)
+  jsonCommand(name, description)
     .option('--linker-group <name>', 'consumer group of the linkers', GROUPS.linker)
     .option('--writer-group <name>', 'consumer group of the event writer', GROUPS.writer)
-    .option('--decide-again', 'rebuild although the linkers have never committed an offset')
-    .addOption(json());
+    .option('--decide-again', 'rebuild although the linkers have never committed an offset');
 
-export interface RebuildOptions {
+export interface RebuildOptions extends JsonOption {
   readonly linkerGroup: string;
   readonly writerGroup: string;
   readonly decideAgain?: boolean | undefined;
-  readonly json?: boolean | undefined;
 }
 
 async function init(context: IdentityContext, terminal: Terminal): Promise<void> {
@@ -190,17 +188,17 @@ export async function rebuild(context: IdentityContext, options: RebuildOptions,
   const rebuilt = await withStores(context, { writerGroup, onProgress: terminal.progress }, (sources, people) =>
     rebuildIdentity(sources, people, progress),
   );
-  for (const line of options.json === true ? [JSON.stringify(rebuilt)] : toLines(rebuilt)) terminal.result(line);
+  printResult(terminal, options, rebuilt, toLines(rebuilt));
 }
 
 function toLines({ graph, consents, holds, epoch }: RebuiltIdentity): string[] {
   const { fences, fromTable, fromLog, erased, unlinkSides, decisions, partitions } = graph;
   return [
     `fences      ${fences} set`,
-    `identities  ${fromTable} from the table, ${fromLog} from ${decisions} later decisions of the log, ${erased} erased left out`,
+    `identities  ${fromTable} from the table, ${fromLog} from ${decisions} later decisions of the log, ${erased} erased omitted`,
     `unlinks     ${unlinkSides} sides of identities`,
     `links       ${partitions} partitions resume after the commits of their linkers`,
-    `consents    ${consents.applied + consents.superseded} changes read, ${consents.fenced} of them erased`,
+    `consents    ${consents.applied + consents.superseded} changes read, ${consents.fenced} erased`,
     `holds       ${holds} erasures in progress`,
     `epoch       ${epoch}`,
   ];

@@ -3,7 +3,7 @@ import type { Readable } from 'node:stream';
 import { Option } from '@commander-js/extra-typings';
 import { isChainName } from '@playline/contracts';
 import { GROUPS } from '@playline/runtime';
-import { type CreateCommand, command, EXIT, endWith, type Terminal, UsageError } from '../command.ts';
+import { type CreateCommand, EXIT, endWith, jsonCommand, printResult, type Terminal, UsageError } from '../command.ts';
 import type { Imported } from '../import/import-lines.ts';
 import { type ImportSources, openImporter } from '../import/importer.ts';
 import { type LineSource, openLineSource } from '../import/lines.ts';
@@ -19,16 +19,15 @@ export interface ImportContext extends ImportSources {
 }
 
 const HELP = `
-Each line is JSON as the chain API shows it, except that chain is the name of the chain and updated_at is absent. All
-lines are checked before the first is published. A wrong line is reported with its number and does not affect the others.
+Each line is JSON as in the chain API, with chain as the name of the chain and without updated_at. All lines are validated
+before the first is published. An invalid line is reported with its number and does not affect the others.
 
-An interrupted import can be repeated: of several lines about one activity or token the last one counts, and it is
-published only if it differs from what is stored.
+An import can be repeated: of several lines about one activity or token the last one counts, and it is published only if it
+differs from the stored version.
 
-Exit codes: 0 all lines are in the log, 1 a line was refused, or the import was interrupted, 2 wrong arguments, 3 a store
-does not answer.`;
+Exit codes: 0 all lines are in the log, 1 a line was refused, or an interruption, 2 invalid arguments, 3 a store does not
+answer.`;
 
-/** Maximum number of refused lines shown for one import; more would hide the first ones. */
 const REFUSALS_SHOWN_MAX = 1_000;
 
 interface Work {
@@ -39,11 +38,10 @@ interface Work {
   readonly writerGroup: string;
 }
 
-/** `import`: writes activities and tokens to the log. */
 export const createImportCommand =
   (context: ImportContext): CreateCommand =>
   (terminal) =>
-    command('import', 'publish activities or tokens of chains from a file of JSON lines')
+    jsonCommand('import', 'publish activities or tokens of chains from a file of JSON lines')
       .argument('<file>', 'the file, or - for standard input')
       .addOption(
         new Option('--topic <topic>', 'topic of the lines')
@@ -52,16 +50,16 @@ export const createImportCommand =
       )
       .option('--chain <name>', 'refuse lines about other chains')
       .option('--writer-group <name>', 'consumer group of the activity writer', GROUPS.activityWriter)
-      .option('--json', 'print the result as one JSON line')
       .addHelpText('after', HELP)
-      .action(async (file, { topic, chain = null, writerGroup, json = false }) => {
+      .action(async (file, { topic, chain = null, writerGroup, ...output }) => {
         if (chain !== null && !isChainName(chain)) throw new UsageError('--chain: expected the name of a chain');
         const source = await openLineSource(file === '-' ? null : resolve(context.folder, file), context);
         try {
           const work = { context, terminal, source, chain, writerGroup };
           const imported = await (topic === TOKENS.topic.name ? importOf(TOKENS, work) : importOf(ACTIVITIES, work));
-          terminal.result(json ? JSON.stringify(imported) : toLine(imported));
-          if (context.stop.aborted) terminal.progress('interrupted: run it again to continue');
+          const { unchanged: standing, ...counts } = imported;
+          printResult(terminal, output, { ...counts, standing }, toLine(imported));
+          if (context.stop.aborted) terminal.progress('interrupted: run the command again to resume');
           endWith(imported.refused > 0 || context.stop.aborted ? EXIT.failed : EXIT.ok);
         } finally {
           await source.close();
@@ -71,18 +69,18 @@ export const createImportCommand =
 async function importOf<R, Row extends ImportedRow>(subject: ImportSubject<R, Row>, work: Work): Promise<Imported> {
   const { context, terminal, source, chain, writerGroup } = work;
   const onProgress = terminal.progress;
-  const way = await openImporter(subject, { ...context, writerGroup, onProgress });
+  const importer = await openImporter(subject, { ...context, writerGroup, onProgress });
   try {
-    return await way.import({
+    return await importer.import({
       chain,
       lines: source.read,
-      tail: await way.readTail(),
+      tail: await importer.readTail(),
       onRefused: createReportRefused(terminal),
       onProgress: createProgress(terminal),
       stop: context.stop,
     });
   } finally {
-    await way.close();
+    await importer.close();
   }
 }
 
@@ -91,13 +89,13 @@ function createReportRefused({ progress }: Terminal) {
   return (number: number, faults: readonly string[]) => {
     shown++;
     if (shown <= REFUSALS_SHOWN_MAX) progress(`line ${number}: ${faults.join('; ')}`);
-    if (shown === REFUSALS_SHOWN_MAX) progress('further refused lines are counted, and not shown');
+    if (shown === REFUSALS_SHOWN_MAX) progress('further refused lines are only counted');
   };
 }
 
-function toLine({ lines, published, standing, superseded, refused }: Imported): string {
+function toLine({ lines, published, unchanged, superseded, refused }: Imported): string {
   return (
-    `${lines} lines: ${published} published, ${standing} unchanged, ` +
+    `${lines} lines: ${published} published, ${unchanged} unchanged, ` +
     `${superseded} replaced by a later line, ${refused} refused`
   );
 }

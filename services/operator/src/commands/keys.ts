@@ -8,40 +8,44 @@ import {
   type SignableKeyRecord,
   type SignerPublicKey,
 } from '@playline/access-keys';
-import { type CreateCommand, command, endWith, type Terminal, UsageError, wholeNumberFrom } from '../command.ts';
+import {
+  type CreateCommand,
+  command,
+  endWith,
+  jsonCommand,
+  type Terminal,
+  UsageError,
+  wholeNumberFrom,
+  yesOption,
+} from '../command.ts';
 import { create as createKey, type EnvironmentKeysContext, list, origins, revoke } from '../keys/subcommands.ts';
 import * as rateLimitKeys from '../rate-limit-keys/subcommands.ts';
-import type { OpenLogOfTopic } from '../records/access-log.ts';
 import { passOver } from '../records/pass-over.ts';
 import { type RecordSources, rebuildViews } from '../records/record-access.ts';
+import type { OpenLogOfTopic } from '../records/record-sources.ts';
 import * as signableKeys from '../signable-keys/subcommands.ts';
 
 export interface KeysContext extends EnvironmentKeysContext {
   readonly rateLimitKeys: RecordSources<RateLimitKeyRecord>;
   readonly signableKeys: RecordSources<SignableKeyRecord>;
-  /** All kinds of records, for rebuilding their views. */
   readonly kinds: readonly RecordSources<Change>[];
-  /** For settling a record that cannot be read. */
   readonly openAccessLog: OpenLogOfTopic;
-  /** SIGNER_PUBLIC_KEY. @throws UsageError or UnreachableError when it is not configured */
+  /** @throws UsageError or UnreachableError without SIGNER_PUBLIC_KEY */
   readonly signerKey: () => SignerPublicKey;
 }
 
 const ABOUT = `
-A publishable or secret key belongs to an environment, which has one live key of each kind. An ended key stops within a
-second on every running process.
+Publishable and secret keys belong to an environment, with one live key of each kind. An ended key stops working within a
+second.
 
-A rate limit key belongs to a partner, who may have several. It raises the limit of the chain API (header x-api-key) to
-its plan: so many calls in any window, until it expires or is revoked.
+A rate limit key belongs to a partner, who may have several. It sets the partner's plan for the chain API (header
+x-api-key): a number of calls per window, until it expires or is revoked.
 
-A signable key is an address of a chain whose private key is sealed to the minter (SIGNER_PUBLIC_KEY) when it is created:
-it is never shown.
+A signable key is an address of a chain. Its private key is sealed to the minter (SIGNER_PUBLIC_KEY) and never shown.
 
-Needs REDIS_URL, KAFKA_BROKERS and SCHEMA_REGISTRY_URL, or a stack that runs here (.playline/stack.json).`;
-
+Needs REDIS_URL, KAFKA_BROKERS and SCHEMA_REGISTRY_URL, or a local stack.`;
 const project = () => new Option('--project <id>', 'project of the key').default(FIRST_PROJECT);
 const environment = () => new Option('--environment <name>', 'name or id of an environment, such as production');
-const json = () => new Option('--json', 'print results as JSON, one per line');
 const kind = <const K extends readonly string[]>(...kinds: K) =>
   new Option('--kind <kind>', 'kind of the key').choices(kinds);
 const keyId = () => new Option('--id <id>', 'rate limit key, as list shows it');
@@ -62,29 +66,28 @@ const position = <const Flags extends string>(flags: Flags, description: string)
   new Option(flags, description).argParser(wholeNumberFrom(0, Number.MAX_SAFE_INTEGER)).makeOptionMandatory();
 
 const PASS_OVER = `
-Shows the record and asks for confirmation. The record before it applies again, and the audit log has who skipped it. If
-a newer release wrote the record, run that release instead.`;
+Shows the record and prompts for confirmation. The record before it applies again; the audit log stores who skipped it. If a
+newer release wrote the record, run that release instead.`;
 
-/** Options by the kind of keys that they belong to; `environment` stands for publishable and secret keys. */
+/** Options by kind of key; `environment` means publishable and secret keys. */
 const OPTIONS_OF = {
   environment: ['environment', 'name', 'replace'],
   'rate-limit': ['partner', 'calls', 'windowS', 'expires', 'id'],
   signable: ['environment', 'name'],
 } as const;
 
-/** @throws UsageError for an option that does not belong to the kind of keys */
+/** @throws UsageError for an option of another kind of key */
 function assertFits(options: Readonly<Record<string, unknown>> & { readonly kind?: string | undefined }): void {
   const family = options.kind === 'rate-limit' || options.kind === 'signable' ? options.kind : 'environment';
   const allowed: readonly string[] = ['kind', 'project', 'json', ...OPTIONS_OF[family]];
-  const misplaced = Object.keys(options).find((name) => options[name] !== undefined && !allowed.includes(name));
-  if (misplaced === undefined) return;
-  const flag = misplaced.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
+  const unexpected = Object.keys(options).find((name) => options[name] !== undefined && !allowed.includes(name));
+  if (unexpected === undefined) return;
+  const flag = unexpected.replaceAll(/[A-Z]/g, (capital) => `-${capital.toLowerCase()}`);
   throw new UsageError(
     family === 'environment' ? `--${flag}: only with --kind rate-limit` : `--${flag}: not with --kind ${family}`,
   );
 }
 
-/** What the actions work with. */
 interface Work {
   readonly context: KeysContext;
   readonly terminal: Terminal;
@@ -116,7 +119,7 @@ export const createKeysCommand =
   };
 
 const create = ({ context, terminal, partners, signable }: Work) =>
-  command('create', 'create a key and print it, this once')
+  jsonCommand('create', 'create a key and print it once')
     .addOption(kind('publishable', 'secret', 'rate-limit', 'signable').makeOptionMandatory())
     .addOption(project())
     .addOption(environment())
@@ -126,7 +129,6 @@ const create = ({ context, terminal, partners, signable }: Work) =>
     .addOption(calls())
     .addOption(windowS())
     .addOption(expires())
-    .addOption(json())
     .action(async (options) => {
       assertFits(options);
       if (options.kind === 'rate-limit') return rateLimitKeys.create(partners, options);
@@ -135,7 +137,7 @@ const create = ({ context, terminal, partners, signable }: Work) =>
     });
 
 const refresh = ({ context, terminal, partners }: Work) =>
-  command('refresh', 'end the live key and print its successor, this once')
+  jsonCommand('refresh', 'end the live key and print its successor once')
     .addOption(kind('publishable', 'secret', 'rate-limit').makeOptionMandatory())
     .addOption(project())
     .addOption(environment())
@@ -144,7 +146,6 @@ const refresh = ({ context, terminal, partners }: Work) =>
     .addOption(calls())
     .addOption(windowS())
     .addOption(expires())
-    .addOption(json())
     .action(async (options) => {
       assertFits(options);
       if (options.kind === 'rate-limit') return rateLimitKeys.refresh(partners, options);
@@ -152,12 +153,11 @@ const refresh = ({ context, terminal, partners }: Work) =>
     });
 
 const revokeKey = ({ context, terminal, partners }: Work) =>
-  command('revoke', 'end the live key without a successor')
+  jsonCommand('revoke', 'end the live key without a successor')
     .addOption(kind('publishable', 'secret', 'rate-limit').makeOptionMandatory())
     .addOption(project())
     .addOption(environment())
     .addOption(keyId())
-    .addOption(json())
     .action(async (options) => {
       assertFits(options);
       if (options.kind === 'rate-limit') return rateLimitKeys.revoke(partners, options);
@@ -165,12 +165,11 @@ const revokeKey = ({ context, terminal, partners }: Work) =>
     });
 
 const listKeys = ({ context, terminal, partners, signable }: Work) =>
-  command('list', 'list live and ended keys and their use; never the text of a secret key')
+  jsonCommand('list', 'list live and ended keys and their use; never the text of a secret key')
     .addOption(kind('publishable', 'secret', 'rate-limit', 'signable'))
     .addOption(project())
     .addOption(environment())
     .addOption(partner())
-    .addOption(json())
     .action(async (options) => {
       assertFits(options);
       if (options.kind === 'rate-limit') return rateLimitKeys.list(partners, options);
@@ -179,36 +178,32 @@ const listKeys = ({ context, terminal, partners, signable }: Work) =>
     });
 
 const setOrigins = ({ context, terminal }: Work) =>
-  command('origins', 'show or set which web pages may use the publishable key')
+  jsonCommand('origins', 'show or set which web pages may use the publishable key')
     .addOption(project())
     .addOption(environment())
     .option('--origins <list>', 'origins separated by commas, such as https://game.example, or any')
-    .addOption(json())
     .addHelpText('after', '\nClients that send no origin, such as servers and native games, may always use the key.')
     .action((options) => origins(context, options, terminal));
 
 const enabling = ({ signable }: Work, name: 'disable' | 'enable', description: string) =>
-  command(name, description)
+  jsonCommand(name, description)
     .addOption(kind('signable').makeOptionMandatory())
     .addOption(project())
     .addOption(environment())
     .requiredOption('--name <name>', 'name of the key, or its address')
-    .addOption(json())
     .action((options) => (name === 'disable' ? signableKeys.disable : signableKeys.enable)(signable, options));
 
 const rebuild = ({ context, terminal }: Work) =>
-  command('rebuild', 'restore access records of all kinds in Redis from the log')
-    .addOption(json())
-    .addHelpText('after', '\nA log that cannot be read does not keep the others from being restored.')
-    .action(async ({ json: isJson = false }) => endWith(await rebuildViews(context.kinds, { terminal, json: isJson })));
+  jsonCommand('rebuild', 'restore access records of all kinds in Redis from the log')
+    .addHelpText('after', '\nAn unreadable log does not block the others.')
+    .action(async (options) => endWith(await rebuildViews(context.kinds, options, terminal)));
 
 const skip = ({ context: { kinds, openAccessLog, projects }, terminal }: Work) =>
-  command('pass-over', 'skip an access record that no process can read')
+  jsonCommand('pass-over', 'skip an unreadable access record')
     .requiredOption('--topic <topic>', 'topic of the record, as rebuild and /readyz name it')
     .addOption(position('--partition <number>', 'its partition'))
     .addOption(position('--offset <number>', 'its offset'))
-    .option('--yes', 'without confirmation')
-    .addOption(json())
+    .addOption(yesOption())
     .addHelpText('after', PASS_OVER)
     .action(async (options) =>
       endWith(await passOver({ kinds, openAccessLog, author: projects.author }, options, terminal)),

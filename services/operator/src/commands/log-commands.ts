@@ -9,12 +9,11 @@ import { createVerifyCommand } from './verify.ts';
 
 export interface LogCommandsContext {
   readonly addresses: Pick<Addresses, 'clickhouse'>;
-  /** TOPIC_PREFIX */
   readonly topicPrefix: string;
   readonly stop: AbortSignal;
 }
 
-/** What commands read the log with; the registry is opened with the first request. */
+/** The registry is opened with the first request. */
 export function createLogSources({ openLog, createSchemas }: LogOpeners) {
   let opened: Promise<Schemas> | null = null;
   const registry = () => {
@@ -28,7 +27,7 @@ export function createLogSources({ openLog, createSchemas }: LogOpeners) {
   return { openLog, schemas, schemaOf: schemas.schemaOf };
 }
 
-/** The commands about the log and what was derived from it: `verify`, `derive`, `dead-letters` and `offsets`. */
+/** `verify`, `derive`, `offsets` and `dead-letters`. */
 export function createLogCommands(
   stores: LogOpeners & Pick<StoreOpeners, 'openOffsets' | 'openPublisher' | 'openErasureRecords' | 'openPeople'>,
   { addresses, topicPrefix, stop }: LogCommandsContext,

@@ -6,7 +6,6 @@ import type { RecordOpeners, StoreOpeners } from '../store-openers.ts';
 import { createLogSources } from './log-commands.ts';
 import { createMintsCommand } from './mints.ts';
 
-/** The command about assets to be minted. */
 export function createMintCommand(
   stores: RecordOpeners & Pick<StoreOpeners, 'openMints' | 'openMintReader' | 'openPublisher'>,
   topicPrefix: string,

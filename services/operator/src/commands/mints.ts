@@ -37,10 +37,14 @@ import {
   type CreateCommand,
   command,
   endWith,
+  jsonCommand,
+  jsonOption,
+  printResult,
   type Terminal,
   UsageError,
   unconfirmed,
   wholeNumberFrom,
+  yesOption,
 } from '../command.ts';
 import { type ContractOptions, contractOf } from '../contract-option.ts';
 import {
@@ -59,7 +63,7 @@ interface Closing {
   close(): Promise<void>;
 }
 
-/** Openers of the stores of mints; each throws UnreachableError when its address is not configured. */
+/** Each opener throws UnreachableError when its address is not configured. */
 export interface MintsContext extends WritableLogSources {
   readonly openMints: () => Promise<{ claims: MintClaims; view: MintView; ready(): Promise<boolean> } & Closing>;
   readonly openReader: () => Promise<
@@ -72,31 +76,28 @@ export interface MintsContext extends WritableLogSources {
 }
 
 const ABOUT = `
-Assets whose minting projects have requested.
+Assets that projects have requested to mint.
 
-Needs REDIS_URL, KAFKA_BROKERS, SCHEMA_REGISTRY_URL and CLICKHOUSE_URL, or a stack that runs here (.playline/stack.json).`;
+Needs REDIS_URL, KAFKA_BROKERS, SCHEMA_REGISTRY_URL and CLICKHOUSE_URL, or a local stack.`;
 
 const GIVE_UP = `
 Refused while a signed transaction of an asset may still get into a block. The project sees the reason, and the audit log
-has who gave the asset up.`;
+stores who gave the asset up.`;
 
-/** Number of rows that are counted at once. */
+/** Rows per read of the tables, and per call of Redis. */
 const SIGNERS_PIECE = 5_000;
+const REBUILD_PIECE = 200;
 
-/** What the actions work with. */
 interface Work {
   readonly context: MintsContext;
   readonly terminal: Terminal;
 }
-
-const json = () => new Option('--json', 'print results as JSON, one per line');
 const chain = () => new Option('--chain <name>', 'name of the chain').makeOptionMandatory();
 const contract = () => new Option('--contract <address>', 'address of the contract: 0x and 40 hexadecimal digits');
 const reference = () => new Option('--reference <id>', 'reference id of the asset');
 const project = () =>
   new Option('--project <id>', 'project that requested the asset; by default the project that has the collection');
 
-/** A subcommand about one asset. */
 const ofAsset = (name: string, description: string) =>
   command(name, description)
     .addOption(chain())
@@ -119,51 +120,48 @@ export const createMintsCommand =
   };
 
 const list = ({ context, terminal }: Work) =>
-  command('list', 'list the assets of a collection as the tables have them, in the order of their requests')
+  jsonCommand('list', 'list the assets of a collection in the tables, in the order of their requests')
     .addOption(chain())
     .addOption(contract().makeOptionMandatory())
     .addOption(new Option('--status <status>', 'only assets with this status').choices(MINT_STATUSES))
     .option('--limit <number>', 'at most so many assets, up to 1000', wholeNumberFrom(1, 1000), 100)
-    .addOption(json())
-    .action(async ({ status = null, limit, json: isJson, ...options }) => {
+    .action(async ({ status = null, limit, json, ...options }) => {
       const collection = contractOf(options);
       const { states } = await withReader(context, (reader) =>
         reader.readPage({ collection, owner: null, horizon: null, status, gap: START_GAP, direction: 'next', limit }),
       );
-      for (const state of states) terminal.result(toLine(state, isJson));
+      for (const state of states) printResult(terminal, { json }, state, toLine(state));
     });
 
 const show = ({ context, terminal }: Work) =>
   ofAsset('show', 'show an asset, and why it waits or has failed')
-    .addOption(json())
+    .addOption(jsonOption())
     .action(async (options) => {
       const named = nameOf(options);
       const state = await withMints(context, ({ claims }) => findState(context, claims, named));
-      for (const line of options.json === true ? [JSON.stringify(state)] : toSentences(state)) terminal.result(line);
+      printResult(terminal, options, state, toSentences(state));
     });
 
 const retry = ({ context, terminal }: Work) =>
-  ofAsset('retry', 'accept a failed asset again as it was requested, under the current signing key').action(
-    async (options) => {
-      const named = nameOf(options);
-      const collections = await withRecords(context.collections, (store) => store.readAll());
-      const signableKeys = await withRecords(context.signableKeys, (store) => store.readAll());
-      await withMints(context, async ({ claims }) => {
-        const state = await findState(context, claims, named);
-        if (state.status !== 'failed') throw new Error(toNotFailed(state));
-        const given = await withReader(context, (reader) => reader.readMetadata(state));
-        if (given === null)
-          throw new Error(
-            `The request of ${state.referenceId} is not in the tables yet. Run the command again in a minute.`,
-          );
-        await withPublish(context, (publish) => {
-          const traceId = randomBytes(16).toString('hex');
-          return retryMint({ claims, collections, signableKeys, publish, traceId }, { ...state, ...given });
-        });
+  ofAsset('retry', 'accept a failed asset again under the current signing key').action(async (options) => {
+    const named = nameOf(options);
+    const collections = await withRecords(context.collections, (store) => store.readAll());
+    const signableKeys = await withRecords(context.signableKeys, (store) => store.readAll());
+    await withMints(context, async ({ claims }) => {
+      const state = await findState(context, claims, named);
+      if (state.status !== 'failed') throw new Error(toNotFailed(state));
+      const given = await withReader(context, (reader) => reader.readMetadata(state));
+      if (given === null)
+        throw new Error(
+          `The request of ${state.referenceId} is not in the tables yet. Run the command again in a minute.`,
+        );
+      await withPublish(context, (publish) => {
+        const traceId = randomBytes(16).toString('hex');
+        return retryMint({ claims, collections, signableKeys, publish, traceId }, { ...state, ...given });
       });
-      terminal.result(`${named.referenceId}: accepted again`);
-    },
-  );
+    });
+    terminal.result(`${named.referenceId}: accepted again`);
+  });
 
 const giveUpPending = ({ context, terminal }: Work) =>
   command('give-up', 'end a pending asset as failed, or all pending assets of a signer whose key is lost')
@@ -181,7 +179,7 @@ const giveUpPending = ({ context, terminal }: Work) =>
         .argParser(parseReason)
         .makeOptionMandatory(),
     )
-    .option('--yes', 'without confirmation')
+    .addOption(yesOption())
     .addHelpText('after', GIVE_UP)
     .action(async ({ signer, ...options }) => {
       const target: GiveUpTarget =
@@ -192,31 +190,29 @@ const giveUpPending = ({ context, terminal }: Work) =>
     });
 
 const signers = ({ context, terminal }: Work) =>
-  command('signers', 'list signing keys by chain: how much is pending and why it waits, as the tables have it')
-    .addOption(json())
-    .action(async (options) => {
+  jsonCommand('signers', 'list signing keys by chain: pending assets and what blocks them, from the tables').action(
+    async (options) => {
       const keys = await withRecords(context.signableKeys, (store) => store.readAll());
       const lanes = await withReader(context, (reader) => readSigners(reader.readAll(SIGNERS_PIECE), keys));
-      for (const lane of lanes)
-        for (const line of options.json === true ? [JSON.stringify(lane)] : toSignerLines(lane)) terminal.result(line);
-      if (lanes.length === 0) terminal.progress('there are no signing keys and no mint requests');
-    });
+      for (const lane of lanes) printResult(terminal, options, lane, toSignerLines(lane));
+      if (lanes.length === 0) terminal.progress('no signing keys and no mint requests');
+    },
+  );
 
 const rebuild = ({ context, terminal }: Work) =>
-  command('rebuild', 'restore mint requests in Redis from the tables and the logs, as npm run rebuild does too')
-    .addOption(json())
-    .action((options) =>
+  jsonCommand('rebuild', 'restore mint requests in Redis from the tables and the logs; part of npm run rebuild').action(
+    (options) =>
       withMints(context, async ({ view }) => {
         const { schemas, topicPrefix } = context;
         const log = await context.openLog();
         const done = await withReader(context, (reader) => {
           const logs = createMintLogs({ log, schemaOf: schemas.schemaOf, topicPrefix });
-          return rebuildMints({ view, logs, stored: () => reader.readAll(PIECE) });
+          return rebuildMints({ view, logs, stored: () => reader.readAll(REBUILD_PIECE) });
         }).finally(() => log.close());
         const text = `${done.rows} mint requests in the tables, ${done.records} records of them in the logs`;
-        terminal.result(options.json === true ? JSON.stringify({ kind: 'mints', ...done }) : text);
+        printResult(terminal, options, { kind: 'mints', ...done }, text);
       }),
-    );
+  );
 
 type Mints = Awaited<ReturnType<MintsContext['openMints']>>;
 
@@ -247,7 +243,7 @@ async function withPublish(context: MintsContext, work: (publish: Publish) => Pr
   await withStore('Kafka', producer, () => work(publish));
 }
 
-/** From Redis, which is ahead of the tables; the tables have what was settled long ago. */
+/** Redis is ahead of the tables, which also have what was settled long ago. */
 async function findState(context: MintsContext, claims: MintClaims, named: MintName): Promise<MintState> {
   const { collection, referenceId } = named;
   const scope = { ...collection, projectId: named.projectId ?? (await findProjectOf(context, collection)) };
@@ -281,8 +277,7 @@ interface AssetOptions extends ContractOptions {
 
 const at = (epochMs: number) => new Date(epochMs).toISOString();
 
-function toLine(state: MintState, isJson = false): string {
-  if (isJson) return JSON.stringify(state);
+function toLine(state: MintState): string {
   const { referenceId, status, stage, tokenId, ownerAddress, requestedAt, error, reason } = state;
   const why = error ?? reason ?? '';
   return `${at(requestedAt)}  ${status} (${stage})  ${referenceId}  token ${tokenId ?? '-'}  ${ownerAddress}  ${why}`.trimEnd();
@@ -302,22 +297,19 @@ interface RetryParts {
   readonly traceId: string;
 }
 
-/** A retry by an operator counts against no quota. */
+/** Operators have no quota. */
 const UNLIMITED: Quotas = { take: async () => ({ isAllowed: true, remaining: 0, fullInMs: 0, retryAfterS: 0 }) };
 const POLICY = { kind: 'mint', perSecond: 1, burst: 1 } as const;
 
-/** Why an asset that has not failed is not accepted again. */
 const toNotFailed = ({ status, tokenId }: MintState) =>
-  `${status === 'pending' ? 'the asset is pending' : `the asset is minted as token ${tokenId}`}: only a failed asset is accepted again`;
-
+  `only a failed asset can be retried: ${status === 'pending' ? 'this one is pending' : `this one is token ${tokenId}`}`;
 const toOtherOwner = (state: MintState, linked: CollectionRecord) =>
-  `the asset was requested by ${state.environmentId} of the project ${state.projectId}, and the collection is linked by ` +
-  `${linked.environmentId} of the project ${linked.projectId} now: nothing was accepted`;
+  `the asset was requested by ${state.environmentId} of project ${state.projectId}, but the collection is now linked by ` +
+  `${linked.environmentId} of project ${linked.projectId}: nothing was accepted`;
 
 /**
- * Accepts a failed asset again, as the interface does, with the current signing key.
- * @throws Error when it has not failed, its collection is not linked, or linked by another environment than the one
- * that requested it, or there is no signing key; PublicError CONFLICT_ERROR when another request was faster
+ * Accepts a failed asset again with the current signing key, as the API does.
+ * @throws Error when it cannot be accepted; PublicError CONFLICT_ERROR when another request was faster
  */
 export async function retryMint(parts: RetryParts, state: MintState & Pick<MintAsset, 'metadata'>): Promise<void> {
   const { claims, collections, signableKeys, publish, traceId } = parts;
@@ -326,7 +318,7 @@ export async function retryMint(parts: RetryParts, state: MintState & Pick<MintA
   const id = collectionIdOf(collection);
   const linked = collections.find((record) => record.id === id && record.state === 'linked');
   if (linked === undefined) throw new Error('no project has linked the collection: npm run collections -- relink');
-  // Otherwise the current environment would pay for and sign what it did not request and cannot see.
+  // The current environment would otherwise pay for and sign what it did not request.
   if (!isOwnedBy(state, linked)) throw new Error(toOtherOwner(state, linked));
   const signer = findSigner(signableKeys, linked.environmentId);
   if (signer === undefined)
@@ -337,7 +329,7 @@ export async function retryMint(parts: RetryParts, state: MintState & Pick<MintA
     quotas: UNLIMITED,
     policy: POLICY,
     publish,
-    // An attempt with an unknown result is not decided here: its requester sends the request again.
+    // An attempt with an unknown result is left to its requester, who sends the request again.
     isLogApplied: async () => false,
   });
   const requireSigner = async () => signer.address;
@@ -347,16 +339,12 @@ export async function retryMint(parts: RetryParts, state: MintState & Pick<MintA
 interface MintRebuildParts {
   readonly view: MintView;
   readonly logs: { readonly states: MintLog; readonly requests: MintLog };
-  /** Contents of the tables, in pieces. */
   readonly stored: () => AsyncIterable<readonly MintState[]>;
 }
 
-/** Rows per call of Redis. */
-const PIECE = 200;
-
 /**
- * Copies everything known of mint requests into Redis: the tables first, then the whole logs. Nothing is deleted, and
- * no request is accepted until it is done. After a kill, run it again, or activity writers finish it.
+ * Copies mint requests of the tables and then of the logs into Redis. Nothing is deleted, and no request is accepted until
+ * it is complete. Safe to repeat; activity writers resume it too.
  */
 export async function rebuildMints({
   view,

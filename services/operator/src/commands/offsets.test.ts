@@ -1,5 +1,5 @@
-import type { GroupOffsets, GroupPartition, OffsetDecision } from '@playline/stream';
-import { describe, expect, it } from 'vitest';
+import { type GroupOffsets, type GroupPartition, type OffsetDecision, toFindingText } from '@playline/stream';
+import { expect, it } from 'vitest';
 import { runCommand } from '../app.ts';
 import { createOffsetsCommand, OFFSET_GROUPS } from './offsets.ts';
 
@@ -42,110 +42,106 @@ function openBench(partitions: readonly GroupPartition[], hasMembers = false) {
 
 const AT = ['--group', 'writer', '--topic', 'messages', '--partition'];
 
-describe('the command about offsets', () => {
-  it('lists what is committed beside the log, and ends with 1 when a partition needs a decision', async () => {
-    const { run } = openBench([intact, replaced]);
-    const { code, text } = await run('list', '--group', 'writer');
-    expect(code).toBe(1);
-    expect(text).toMatch(/writer +messages +1 +80 +10 +90 +-\n/);
-    expect(text).toMatch(/messages +2 .*another record before the committed offset/);
-    expect(await openBench([intact]).run('list', '--group', 'writer')).toMatchObject({ code: 0 });
-  });
+it('the command about offsets lists what is committed beside the log, and ends with 1 when a partition needs a decision', async () => {
+  const { run } = openBench([intact, replaced]);
+  const { code, text } = await run('list', '--group', 'writer');
+  expect(code).toBe(1);
+  expect(text).toMatch(/writer +messages +1 +80 +10 +90 +-\n/);
+  expect(text).toContain(toFindingText(replaced.finding, 80));
+  expect(await openBench([intact]).run('list', '--group', 'writer')).toMatchObject({ code: 0 });
+});
 
-  it('ends with 1 for a named group without commits, which is what a mistyped name looks like', async () => {
-    const { run } = openBench([intact]);
-    expect(await run('list', '--group', 'wirter')).toMatchObject({
-      code: 1,
-      text: expect.stringContaining('group wirter has committed nothing'),
-    });
-    // In a new deployment the default groups may have no commits yet.
-    expect(await run('list')).toMatchObject({ code: 0 });
+it('the command about offsets ends with 1 for a named group without commits, as a mistyped name looks like', async () => {
+  const { run } = openBench([intact]);
+  expect(await run('list', '--group', 'wirter')).toMatchObject({
+    code: 1,
+    text: expect.stringContaining('group wirter has committed nothing'),
   });
+  // In a new deployment the default groups may have no commits yet.
+  expect(await run('list')).toMatchObject({ code: 0 });
+});
 
-  it('lists every group unless some are named', async () => {
-    const { run } = openBench([]);
-    const { text } = await run('list');
-    expect(OFFSET_GROUPS).toContain('minter');
-    for (const group of OFFSET_GROUPS) expect(text).toContain(`group ${group} has committed nothing`);
-  });
+it('the command about offsets lists every group unless some are named', async () => {
+  const { run } = openBench([]);
+  const { text } = await run('list');
+  expect(OFFSET_GROUPS).toContain('minter');
+  for (const group of OFFSET_GROUPS) expect(text).toContain(`group ${group} has committed nothing`);
+});
 
-  it('decides where the logs diverge, and says so', async () => {
-    const { run, decided } = openBench([intact, replaced]);
-    const { code, text } = await run('accept', ...AT, '2');
-    expect(code).toBe(0);
-    expect(text).toContain('Reading continues at 50');
-    expect(decided).toMatchObject([{ group: 'writer', partition: 2, decision: { from: 50 } }]);
-    const after = openBench([{ ...replaced, decision: decided[0]!.decision }]);
-    expect((await after.run('list', '--group', 'writer')).text).toContain('decided: its consumer continues at 50');
-  });
+it('the command about offsets decides where the logs diverge, and reports it', async () => {
+  const { run, decided } = openBench([intact, replaced]);
+  const { code, text } = await run('accept', ...AT, '2');
+  expect(code).toBe(0);
+  expect(text).toContain('Reading continues at 50');
+  expect(decided).toMatchObject([{ group: 'writer', partition: 2, decision: { from: 50 } }]);
+  const after = openBench([{ ...replaced, decision: decided[0]!.decision }]);
+  expect((await after.run('list', '--group', 'writer')).text).toContain('decided: its consumer continues at 50');
+});
 
-  it('skips no record unless told to', async () => {
-    const { run, decided } = openBench([replaced]);
-    const asked = ['accept', ...AT, '2', '--from', 'end'];
-    const refused = await run(...asked);
-    expect(refused.code).toBe(1);
-    expect(refused.text).toContain('NEVER WILL BE');
-    expect(decided).toEqual([]);
-    expect((await run(...asked, '--yes')).code).toBe(0);
-    expect(decided).toMatchObject([{ decision: { from: 90 } }]);
-  });
+it('the command about offsets skips no record without --yes', async () => {
+  const { run, decided } = openBench([replaced]);
+  const skip = ['accept', ...AT, '2', '--from', 'end'];
+  const refused = await run(...skip);
+  expect(refused.code).toBe(1);
+  expect(refused.text).toContain('NEVER WILL BE');
+  expect(decided).toEqual([]);
+  expect((await run(...skip, '--yes')).code).toBe(0);
+  expect(decided).toMatchObject([{ decision: { from: 90 } }]);
+});
 
-  it('reports that an offset was moved meanwhile, and goes on where nothing is skipped unless told to', async () => {
-    const foreign: GroupPartition = { ...intact, readTo: 80, mark: null, finding: { kind: 'foreign', end: 90 } };
-    const { run, decided } = openBench([foreign]);
-    const listed = await run('list', '--group', 'writer');
-    expect(listed).toMatchObject({ code: 1, text: expect.stringContaining('another tool committed offset') });
-    const refused = await run('accept', ...AT, '1', '--from', '80');
-    expect(refused.code).toBe(1);
-    expect(refused.text).toContain(
-      'Offsets 10 to 79 may hold records that were not read and NEVER WILL BE: these 70 offsets',
-    );
-    expect(decided).toEqual([]);
-    expect((await run('accept', ...AT, '1')).code).toBe(0);
-    expect((await run('accept', ...AT, '1', '--from', '80', '--yes')).code).toBe(0);
-    expect(decided).toMatchObject([{ decision: { from: 10 } }, { decision: { from: 80 } }]);
-  });
+it('the command about offsets reports that an offset was moved in the meantime, and continues where nothing is skipped without --yes', async () => {
+  const foreign: GroupPartition = { ...intact, readTo: 80, mark: null, finding: { kind: 'foreign', end: 90 } };
+  const { run, decided } = openBench([foreign]);
+  const listed = await run('list', '--group', 'writer');
+  expect(listed).toMatchObject({ code: 1, text: expect.stringContaining(toFindingText(foreign.finding, 80)) });
+  const refused = await run('accept', ...AT, '1', '--from', '80');
+  expect(refused.code).toBe(1);
+  expect(refused.text).toContain(
+    'Offsets 10 to 79 may hold records that were not read and NEVER WILL BE: these 70 offsets',
+  );
+  expect(decided).toEqual([]);
+  expect((await run('accept', ...AT, '1')).code).toBe(0);
+  expect((await run('accept', ...AT, '1', '--from', '80', '--yes')).code).toBe(0);
+  expect(decided).toMatchObject([{ decision: { from: 10 } }, { decision: { from: 80 } }]);
+});
 
-  it('moves a partition that needs no decision only with an offset and a confirmation', async () => {
-    const { run, decided, moved } = openBench([intact]);
-    const rewind = ['accept', ...AT, '1', '--from', '20'];
-    const asked = await run(...rewind);
-    expect(asked.code).toBe(1);
-    expect(asked.text).toContain('Offsets 20 to 79 are read again.');
-    expect(asked.text).toContain('use --yes');
-    expect(moved).toEqual([]);
-    expect((await run(...rewind, '--yes')).code).toBe(0);
-    const forward = await run('accept', ...AT, '1', '--from', '85', '--yes');
-    expect(forward.text).toContain(
-      'Offsets 80 to 84 hold records that were not read and NEVER WILL BE: these 5 offsets',
-    );
-    expect(moved).toEqual([
-      { partition: 1, from: 20 },
-      { partition: 1, from: 85 },
-    ]);
-    expect(decided).toEqual([]);
-  });
+it('the command about offsets moves a partition that needs no decision only with an offset and a confirmation', async () => {
+  const { run, decided, moved } = openBench([intact]);
+  const rewind = ['accept', ...AT, '1', '--from', '20'];
+  const refused = await run(...rewind);
+  expect(refused.code).toBe(1);
+  expect(refused.text).toContain('Offsets 20 to 79 are read again.');
+  expect(refused.text).toContain('use --yes');
+  expect(moved).toEqual([]);
+  expect((await run(...rewind, '--yes')).code).toBe(0);
+  const forward = await run('accept', ...AT, '1', '--from', '85', '--yes');
+  expect(forward.text).toContain('Offsets 80 to 84 hold records that were not read and NEVER WILL BE: these 5 offsets');
+  expect(moved).toEqual([
+    { partition: 1, from: 20 },
+    { partition: 1, from: 85 },
+  ]);
+  expect(decided).toEqual([]);
+});
 
-  it('says which consumers must be stopped when a group that needs no decision has members', async () => {
-    const { run } = openBench([intact], true);
-    expect(await run('accept', ...AT, '1', '--from', '20', '--yes')).toMatchObject({
-      code: 1,
-      text: expect.stringContaining('stop every consumer of the group writer'),
-    });
+it('the command about offsets reports which consumers must be stopped when a group that needs no decision has members', async () => {
+  const { run } = openBench([intact], true);
+  expect(await run('accept', ...AT, '1', '--from', '20', '--yes')).toMatchObject({
+    code: 1,
+    text: expect.stringContaining('stop every consumer of writer'),
   });
+});
 
-  it('decides nothing where no decision is needed, and nothing without arguments', async () => {
-    const { run, decided } = openBench([intact, replaced]);
-    expect(await run('accept', ...AT, '1')).toMatchObject({ code: 1 });
-    for (const wrong of [
-      ['accept', ...AT, '7'],
-      ['accept', ...AT, '2', '--from', '91'],
-      ['accept', ...AT, '2', '--from', 'somewhere'],
-      ['accept', ...AT, '-1'],
-      ['accept', '--group', 'writer'],
-      ['reset'],
-    ])
-      expect(await run(...wrong)).toMatchObject({ code: 2 });
-    expect(decided).toEqual([]);
-  });
+it('the command about offsets decides nothing where no decision is needed, and nothing without arguments', async () => {
+  const { run, decided } = openBench([intact, replaced]);
+  expect(await run('accept', ...AT, '1')).toMatchObject({ code: 1 });
+  for (const wrong of [
+    ['accept', ...AT, '7'],
+    ['accept', ...AT, '2', '--from', '91'],
+    ['accept', ...AT, '2', '--from', 'somewhere'],
+    ['accept', ...AT, '-1'],
+    ['accept', '--group', 'writer'],
+    ['reset'],
+  ])
+    expect(await run(...wrong)).toMatchObject({ code: 2 });
+  expect(decided).toEqual([]);
 });

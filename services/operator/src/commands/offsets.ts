@@ -8,6 +8,9 @@ import {
   EXIT,
   type ExitCode,
   endWith,
+  type JsonOption,
+  jsonCommand,
+  printResult,
   type Terminal,
   UsageError,
   wholeNumberFrom,
@@ -19,17 +22,17 @@ export interface OffsetsContext {
   readonly openOffsets: () => Promise<GroupOffsets>;
 }
 
-/** Every consumer group of a deployment. */
+/** All consumer groups of a deployment. */
 export const OFFSET_GROUPS: readonly string[] = [
   ...[GROUPS.writer, auditGroupOf(GROUPS.writer), GROUPS.linker, parkedGroupOf(GROUPS.linker)],
   ...[GROUPS.activityWriter, GROUPS.minter, GROUPS.eraser],
 ];
 
 const ABOUT = `
-A consumer does not read a partition whose log is not the one that it has read: the log lost its end (a single broker that
-lost power, an election of a replica that was behind), was replaced, or retention deleted link facts that were not read.
-It also does not continue from an offset that another tool has committed, which may skip records. That partition stays
-paused until an operator decides. All others continue.`;
+A consumer pauses a partition whose log is not the one that it has read: the log lost its end (power loss of a single
+broker, election of a replica that was behind), was replaced, or link facts expired before they were read. It also pauses at
+an offset that another tool has committed, which may skip records. That partition stays paused until an operator decides.
+All others continue.`;
 
 const LIST = `
 Lists the groups
@@ -37,17 +40,15 @@ ${OFFSET_GROUPS.join(', ')},
 unless --group names others. Exit code 1 if a partition needs a decision, or a named group has committed nothing.`;
 
 const ACCEPT = `
-Shows first which records are read again and which are skipped. Running consumers follow within seconds; stopped ones when
-they start.
+Shows which records are read again and which are skipped. Running consumers follow within seconds.
 
 --from:
-  earliest-unread  the first record that was not read, if the epochs of the log's leaders show it; otherwise the first
-                   record of the log
-  end              only records from now on
-  OFFSET           this offset. Also allowed for a partition that needs no decision, to read records again or to skip
-                   them. The consumers of the group must be stopped for that, and are started afterwards
+  earliest-unread  the first unread record by the leader epochs of the log; without them the first record of the log
+  end              only new records
+  OFFSET           this offset. Without a pending decision it moves the group, to read records again or to skip them:
+                   stop the consumers of the group first
 
-For the group of the identity linker read its README first: a replaced link topic also needs another LINK_TOPIC_GENERATION.`;
+For the identity linker read its README first: a replaced link topic also needs another LINK_TOPIC_GENERATION.`;
 
 const offsetNumber = wholeNumberFrom(0, Number.MAX_SAFE_INTEGER);
 const toFrom = (text: string): StartPoint => (text === 'earliest-unread' || text === 'end' ? text : offsetNumber(text));
@@ -62,14 +63,13 @@ export const createOffsetsCommand =
       endWith(await withOpened(await openOffsets(), awaitOffsets, act));
     return command('offsets', 'show the offsets that groups have committed, and decide where reading continues')
       .addCommand(
-        command('list', 'list committed offsets beside the ends of the log, and what blocks a partition')
+        jsonCommand('list', 'list committed offsets, log bounds, and what blocks a partition')
           .option('--group <names>', 'consumer groups, separated by commas')
-          .option('--json', 'print the result as one JSON line')
           .addHelpText('after', LIST)
           .action((options) => run((offsets) => list(offsets, options, terminal))),
       )
       .addCommand(
-        command('accept', 'continue reading a partition with the log as it is')
+        command('accept', 'resume reading a partition from the log as it is')
           .requiredOption('--group <name>', 'consumer group')
           .requiredOption('--topic <topic>', 'topic of the partition')
           .addOption(
@@ -95,29 +95,27 @@ interface Wanted {
   readonly yes?: boolean | undefined;
 }
 
-/** Why a partition needs a decision; null when it does not. */
+/** Why a partition needs a decision, or null. */
 function blockerOf(at: GroupPartition): string | null {
   if (!needsDecision(at)) return null;
   const isDecided = at.decision !== null && isDecisionFor(at.decision, at);
-  const words = toFindingText(at.finding, at.committed);
-  return isDecided ? `${words}; decided: its consumer continues at ${at.decision!.from}` : words;
+  const finding = toFindingText(at.finding, at.committed);
+  return isDecided ? `${finding}; decided: its consumer continues at ${at.decision!.from}` : finding;
 }
 
 async function list(
   offsets: GroupOffsets,
-  options: { readonly group?: string | undefined; readonly json?: boolean | undefined },
+  options: JsonOption & { readonly group?: string | undefined },
   terminal: Terminal,
 ): Promise<ExitCode> {
   const groups = options.group?.split(',') ?? OFFSET_GROUPS;
   const found: (GroupPartition & { group: string; obstacle: string | null })[] = [];
   for (const group of groups)
     for (const each of await offsets.list(group)) found.push({ group, ...each, obstacle: blockerOf(each) });
-  // A mistyped name must not look like a group without problems, but the groups of a new deployment may have no commits
-  // yet.
+  // A mistyped name must not appear to be without problems. Groups of a new deployment may lack commits.
   const absent = groups.filter((name) => !found.some(({ group }) => group === name));
   for (const name of absent) terminal.progress(`group ${name} has committed nothing`);
-  if (options.json === true) terminal.result(JSON.stringify({ partitions: found }));
-  else for (const line of toLines(found)) terminal.result(line);
+  printResult(terminal, options, { partitions: found }, toLines(found));
   const isNamed = options.group !== undefined;
   const isFree = !(isNamed && absent.length > 0) && found.every(({ obstacle }) => obstacle === null);
   return isFree ? EXIT.ok : EXIT.failed;
@@ -137,10 +135,8 @@ async function accept(offsets: GroupOffsets, wanted: Wanted, terminal: Terminal)
   if (found === undefined) throw new UsageError(`group ${group} has committed nothing of ${topic}/${partition}`);
   const isMove = !needsDecision(found);
   if (isMove && typeof from !== 'number') {
-    const words = toFindingText(found.finding, found.committed);
-    terminal.progress(
-      `${topic}/${partition}: nothing to decide, ${words}; --from OFFSET moves the offset nevertheless`,
-    );
+    const finding = toFindingText(found.finding, found.committed);
+    terminal.progress(`${topic}/${partition}: nothing to decide, ${finding}; --from OFFSET moves the group`);
     return EXIT.failed;
   }
   const plan = planWithin(found, from);
@@ -151,28 +147,24 @@ async function accept(offsets: GroupOffsets, wanted: Wanted, terminal: Terminal)
     terminal.progress(`nothing was changed: use --yes to ${what}`);
     return EXIT.failed;
   }
-  if (isMove) return await move(offsets, { wanted, plan }, terminal);
+  if (isMove) return await move(offsets, wanted, plan, terminal);
   await offsets.decide(group, { topic, partition }, plan.decision);
   terminal.result('Decided. The consumer follows within seconds, or when it is started.');
   return EXIT.ok;
 }
 
-/**
- * Running consumers do not look for a decision. So the group's offset is set, which Kafka allows only while the group
- * has no member.
- */
+/** Sets the offset of a group without running consumers, which do not read decisions. Kafka allows it without members. */
 async function move(
   offsets: GroupOffsets,
-  { wanted: { group, topic, partition }, plan }: { wanted: Wanted; plan: Plan },
+  { group, topic, partition }: Wanted,
+  plan: Plan,
   terminal: Terminal,
 ): Promise<ExitCode> {
   if (!(await offsets.move(group, { topic, partition }, plan.decision))) {
-    terminal.progress(
-      `nothing was changed: stop every consumer of the group ${group} first, and start them afterwards`,
-    );
+    terminal.progress(`nothing was changed: stop every consumer of ${group} first, and start them afterwards`);
     return EXIT.failed;
   }
-  terminal.result('Committed. The consumers continue there when they are started.');
+  terminal.result('Committed. The consumers resume there when they are started.');
   return EXIT.ok;
 }
 

@@ -1,5 +1,5 @@
 import { PROJECTS, type ProjectRecord } from '@playline/access-keys';
-import { describe, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { EXIT } from '../command.ts';
 import { createMemoryAccess, createMemorySources } from '../test/memory-sources.ts';
 import { runInProcess } from '../test/run-in-process.ts';
@@ -9,14 +9,14 @@ import { createProjectsCommand } from './projects.ts';
 /** The commands on memory stores that outlive one of them. @param answer typed at the terminal */
 function createOperator(answer?: string) {
   const [access, projects] = [createMemoryAccess(), createMemorySources(PROJECTS)];
-  const told: string[] = [];
+  const printed: string[] = [];
   const context = { ...access, projects };
   const commands = [
     createProjectsCommand(context),
     createKeysCommand({
       ...context,
       prefix: 'svcapik',
-      publish: async ({ key }) => void told.push(key),
+      publish: async ({ key }) => void printed.push(key),
     }),
   ];
   const run = async (...args: string[]) => {
@@ -29,140 +29,138 @@ function createOperator(answer?: string) {
     return { code, results, records, progress };
   };
   const one = async (...args: string[]) => (await run(...args, '--json')).records[0]!;
-  return { run, one, keys: access.keys, projects, told };
+  return { run, one, keys: access.keys, projects, printed };
 }
 
 const secretIn = (project: string, environment: string) =>
   ['keys', 'create', '--project', project, '--environment', environment, '--kind', 'secret', '--json'] as const;
 
-describe('operator projects', () => {
-  it('creates demo where nothing exists, once', async () => {
-    const { run } = createOperator();
-    for (const _ of [1, 2]) {
-      const { records } = await run('projects', 'list', '--json');
-      expect(records).toMatchObject([{ id: 'demo', state: 'live', revision: 1, changedBy: 'ada', requestId: 'r-1' }]);
-      expect(records[0]!.environments).toMatchObject([
-        { id: 'demo-production', name: 'production', kind: 'production', cap: null, limit: null },
-        { id: 'demo-development', name: 'development', kind: 'development' },
-      ]);
-    }
-  });
+it('the projects command creates demo where nothing exists, once', async () => {
+  const { run } = createOperator();
+  for (const _ of [1, 2]) {
+    const { records } = await run('projects', 'list', '--json');
+    expect(records).toMatchObject([{ id: 'demo', state: 'live', revision: 1, changedBy: 'ada', requestId: 'r-1' }]);
+    expect(records[0]!.environments).toMatchObject([
+      { id: 'demo-production', name: 'production', kind: 'production', cap: null, limit: null },
+      { id: 'demo-development', name: 'development', kind: 'development' },
+    ]);
+  }
+});
 
-  it('finds an environment by its id without its project, and names the project when another one was given', async () => {
-    const { run, one } = createOperator();
-    const space = await one('projects', 'create', '--name', 'space');
-    const environmentId = space.environments[0]!.id;
-    const of = ['keys', 'create', '--environment', environmentId, '--kind', 'secret'];
-    expect((await run(...of, '--json')).results.join()).toContain(`"environmentId":"${environmentId}"`);
-    await one('projects', 'create', '--name', 'other');
-    const { code, progress } = await run(...of, '--project', 'other');
-    expect(code).toBe(EXIT.failed);
-    expect(progress).toContain(`belongs to the project ${space.id}: use --project ${space.id}`);
-  });
+it('the projects command finds an environment by its id without its project, and names the project when another one was given', async () => {
+  const { run, one } = createOperator();
+  const space = await one('projects', 'create', '--name', 'space');
+  const environmentId = space.environments[0]!.id;
+  const of = ['keys', 'create', '--environment', environmentId, '--kind', 'secret'];
+  expect((await run(...of, '--json')).results.join()).toContain(`"environmentId":"${environmentId}"`);
+  await one('projects', 'create', '--name', 'other');
+  const { code, progress } = await run(...of, '--project', 'other');
+  expect(code).toBe(EXIT.failed);
+  expect(progress).toContain(`belongs to project ${space.id}: use --project ${space.id}`);
+});
 
-  it('gives a new project an opaque id and two environments, and uses no id twice, not even an archived one', async () => {
-    const { run, one } = createOperator('yes');
-    const made = await one('projects', 'create', '--name', 'Outlands');
-    expect(made.id).toMatch(/^p[a-z2-9]{12}$/);
-    expect(made.environments.map(({ id }) => id)).toEqual([`${made.id}-production`, `${made.id}-development`]);
-    expect((await one('projects', 'create', '--name', 'Outlands')).id).not.toBe(made.id);
-    await run('projects', 'create', '--name', 'A', '--id', 'a');
-    await run('projects', 'archive', '--project', 'a');
-    const again = await run('projects', 'create', '--name', 'A', '--id', 'a');
-    expect(again).toMatchObject({ code: EXIT.failed, progress: expect.stringContaining('has or had the id') });
-  });
+it('the projects command gives a new project an opaque id and two environments, and uses no id twice, not even an archived one', async () => {
+  const { run, one } = createOperator('yes');
+  const made = await one('projects', 'create', '--name', 'Outlands');
+  expect(made.id).toMatch(/^p[a-z2-9]{12}$/);
+  expect(made.environments.map(({ id }) => id)).toEqual([`${made.id}-production`, `${made.id}-development`]);
+  expect((await one('projects', 'create', '--name', 'Outlands')).id).not.toBe(made.id);
+  await run('projects', 'create', '--name', 'A', '--id', 'a');
+  await run('projects', 'archive', '--project', 'a');
+  const again = await run('projects', 'create', '--name', 'A', '--id', 'a');
+  expect(again).toMatchObject({ code: EXIT.failed, progress: expect.stringContaining('has or had the id') });
+});
 
-  it('adds environments with unused ids, and makes keys in them by their name', async () => {
-    const { run, one, told } = createOperator();
-    const add = (project: string, name: string) =>
-      one('projects', 'add-environment', '--project', project, '--name', name, '--kind', 'development');
-    expect((await add('demo', 'staging')).environments.at(-1)).toMatchObject({
-      id: 'demo-staging',
-      kind: 'development',
-    });
-    await run('projects', 'create', '--name', 'E', '--id', 'demo-eu');
-    const words = ['--project', 'demo', '--name', 'eu-production', '--kind', 'production'];
-    expect((await run('projects', 'add-environment', ...words)).progress).toContain('demo-eu-production already');
-    const [made] = (await run(...secretIn('demo', 'staging'))).results.map((line) => JSON.parse(line));
-    expect(made).toMatchObject({ environmentId: 'demo-staging', environment: 'development' });
-    expect(made.key).toMatch(/^sk_svcapik_test-/);
-    // The files of a local stack show the keys of two other environments.
-    expect(told).toEqual([]);
-    const listed = await run('keys', 'list', '--environment', 'staging', '--json');
-    expect(listed.results.map((line) => JSON.parse(line))).toMatchObject([{ keyId: made.keyId }]);
+it('the projects command adds environments with unused ids, and makes keys in them by their name', async () => {
+  const { run, one, printed } = createOperator();
+  const add = (project: string, name: string) =>
+    one('projects', 'add-environment', '--project', project, '--name', name, '--kind', 'development');
+  expect((await add('demo', 'staging')).environments.at(-1)).toMatchObject({
+    id: 'demo-staging',
+    kind: 'development',
   });
+  await run('projects', 'create', '--name', 'E', '--id', 'demo-eu');
+  const rest = ['--project', 'demo', '--name', 'eu-production', '--kind', 'production'];
+  expect((await run('projects', 'add-environment', ...rest)).progress).toContain('demo-eu-production already');
+  const [made] = (await run(...secretIn('demo', 'staging'))).results.map((line) => JSON.parse(line));
+  expect(made).toMatchObject({ environmentId: 'demo-staging', environment: 'development' });
+  expect(made.key).toMatch(/^sk_svcapik_test-/);
+  // The files of a local stack show the keys of two other environments.
+  expect(printed).toEqual([]);
+  const listed = await run('keys', 'list', '--environment', 'staging', '--json');
+  expect(listed.results.map((line) => JSON.parse(line))).toMatchObject([{ keyId: made.keyId }]);
+});
 
-  it('sets cap and limit of an environment independently, and removes them', async () => {
-    const { run, one } = createOperator();
-    const limit = (...words: string[]) =>
-      one('projects', 'limit', '--project', 'demo', '--environment', 'production', ...words);
-    expect((await limit('--cap', '500/1000')).environments[0]).toMatchObject({
-      cap: { perSecond: 500, burst: 1000 },
-      limit: null,
-    });
-    expect((await limit('--limit', '5/10')).environments[0]).toMatchObject({
-      cap: { perSecond: 500 },
-      limit: { burst: 10 },
-    });
-    expect((await limit('--cap', 'none')).environments[0]).toMatchObject({ cap: null, limit: { perSecond: 5 } });
-    const above = ['--cap', '500/1000', '--limit', '501/10'];
-    const refused = await run('projects', 'limit', '--project', 'demo', '--environment', 'production', ...above);
-    expect(refused).toMatchObject({ code: EXIT.failed, progress: expect.stringContaining('only lowers') });
+it('the projects command sets cap and limit of an environment independently, and removes them', async () => {
+  const { run, one } = createOperator();
+  const limit = (...rest: string[]) =>
+    one('projects', 'limit', '--project', 'demo', '--environment', 'production', ...rest);
+  expect((await limit('--cap', '500/1000')).environments[0]).toMatchObject({
+    cap: { perSecond: 500, burst: 1000 },
+    limit: null,
   });
+  expect((await limit('--limit', '5/10')).environments[0]).toMatchObject({
+    cap: { perSecond: 500 },
+    limit: { burst: 10 },
+  });
+  expect((await limit('--cap', 'none')).environments[0]).toMatchObject({ cap: null, limit: { perSecond: 5 } });
+  const above = ['--cap', '500/1000', '--limit', '501/10'];
+  const refused = await run('projects', 'limit', '--project', 'demo', '--environment', 'production', ...above);
+  expect(refused).toMatchObject({ code: EXIT.failed, progress: expect.stringContaining('only lowers') });
+});
 
-  it('archives only a project without live keys, after confirmation, and creates nothing in it from then on', async () => {
-    const { run } = createOperator('yes');
-    await run(...secretIn('demo', 'production'));
-    const held = await run('projects', 'archive', '--project', 'demo');
-    expect(held).toMatchObject({ code: EXIT.failed, progress: expect.stringContaining('revoke them first') });
-    await run('keys', 'revoke', '--environment', 'production', '--kind', 'secret');
-    expect((await run('projects', 'archive', '--project', 'demo', '--json')).records[0]).toMatchObject({
-      state: 'archived',
-    });
-    expect((await run(...secretIn('demo', 'production'))).progress).toContain('is archived');
-    expect((await run('projects', 'rename', '--project', 'demo', '--name', 'D')).progress).toContain('is archived');
+it('the projects command archives only a project without live keys, after confirmation, and creates nothing in it from then on', async () => {
+  const { run } = createOperator('yes');
+  await run(...secretIn('demo', 'production'));
+  const held = await run('projects', 'archive', '--project', 'demo');
+  expect(held).toMatchObject({ code: EXIT.failed, progress: expect.stringContaining('revoke them first') });
+  await run('keys', 'revoke', '--environment', 'production', '--kind', 'secret');
+  expect((await run('projects', 'archive', '--project', 'demo', '--json')).records[0]).toMatchObject({
+    state: 'archived',
   });
+  expect((await run(...secretIn('demo', 'production'))).progress).toContain('is archived');
+  expect((await run('projects', 'rename', '--project', 'demo', '--name', 'D')).progress).toContain('is archived');
+});
 
-  it('archives nothing when the answer is no, or without a terminal', async () => {
-    expect((await createOperator('no').run('projects', 'archive', '--project', 'demo')).code).toBe(EXIT.failed);
-    expect((await createOperator().run('projects', 'archive', '--project', 'demo')).code).toBe(EXIT.usage);
-  });
+it('the projects command archives nothing when the answer is no, or without a terminal', async () => {
+  expect((await createOperator('no').run('projects', 'archive', '--project', 'demo')).code).toBe(EXIT.failed);
+  expect((await createOperator().run('projects', 'archive', '--project', 'demo')).code).toBe(EXIT.usage);
+});
 
-  it('keeps the id of a renamed project, and finds it by either', async () => {
-    const { one } = createOperator();
-    await one('projects', 'rename', '--project', 'demo', '--name', 'Sky Islands');
-    expect(await one('projects', 'show', '--project', 'Sky Islands')).toMatchObject({ id: 'demo', revision: 2 });
-  });
+it('the projects command keeps the id of a renamed project, and finds it by either', async () => {
+  const { one } = createOperator();
+  await one('projects', 'rename', '--project', 'demo', '--name', 'Sky Islands');
+  expect(await one('projects', 'show', '--project', 'Sky Islands')).toMatchObject({ id: 'demo', revision: 2 });
+});
 
-  it('refuses a key in an environment that does not exist, and names the command that adds it', async () => {
-    const { run, keys } = createOperator();
-    const refused = await run(...secretIn('demo', 'moon'));
-    expect(refused).toMatchObject({ code: EXIT.failed, results: [] });
-    expect(refused.progress).toContain('npm run projects -- add-environment --project demo --name moon');
-    expect((await run(...secretIn('nowhere', 'production'))).progress).toContain(
-      'npm run projects -- create --name nowhere',
-    );
-    expect(keys.log.appended).toEqual([]);
-  });
+it('the projects command refuses a key in an environment that does not exist, and names the command that adds it', async () => {
+  const { run, keys } = createOperator();
+  const refused = await run(...secretIn('demo', 'moon'));
+  expect(refused).toMatchObject({ code: EXIT.failed, results: [] });
+  expect(refused.progress).toContain('npm run projects -- add-environment --project demo --name moon');
+  expect((await run(...secretIn('nowhere', 'production'))).progress).toContain(
+    'npm run projects -- create --name nowhere',
+  );
+  expect(keys.log.appended).toEqual([]);
+});
 
-  it.each([
-    ['no subcommand', [], 'Usage: npm run projects'],
-    ['a project without a name', ['create'], "required option '--name <name>' not specified"],
-    ['a change of no project', ['rename', '--name', 'x'], "required option '--project <project>' not specified"],
-    [
-      'an unknown kind',
-      ['add-environment', '--project', 'demo', '--name', 'x', '--kind', 'y'],
-      'is invalid. Allowed choices are production, development',
-    ],
-    ['a limit without a rate', ['limit', '--project', 'demo', '--environment', 'production'], '--cap or --limit'],
-    [
-      'a limit without a burst',
-      ['limit', '--project', 'demo', '--environment', 'e', '--cap', '5'],
-      'Expected messages per',
-    ],
-  ])('refuses %s with a sentence and exit code 2', async (_what, words, sentence) => {
-    const { code, progress, results } = await createOperator().run('projects', ...words);
-    expect({ code, results }).toEqual({ code: EXIT.usage, results: [] });
-    expect(progress).toContain(sentence);
-  });
+it.each([
+  ['no subcommand', [], 'Usage: npm run projects'],
+  ['a project without a name', ['create'], "required option '--name <name>' not specified"],
+  ['a change of no project', ['rename', '--name', 'x'], "required option '--project <project>' not specified"],
+  [
+    'an unknown kind',
+    ['add-environment', '--project', 'demo', '--name', 'x', '--kind', 'y'],
+    'is invalid. Allowed choices are production, development',
+  ],
+  ['a limit without a rate', ['limit', '--project', 'demo', '--environment', 'production'], '--cap or --limit'],
+  [
+    'a limit without a burst',
+    ['limit', '--project', 'demo', '--environment', 'e', '--cap', '5'],
+    'Expected messages per',
+  ],
+])('the projects command refuses %s with a sentence and exit code 2', async (_what, rest, sentence) => {
+  const { code, progress, results } = await createOperator().run('projects', ...rest);
+  expect({ code, results }).toEqual({ code: EXIT.usage, results: [] });
+  expect(progress).toContain(sentence);
 });

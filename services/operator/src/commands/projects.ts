@@ -14,7 +14,17 @@ import {
   type WantedRates,
 } from '@playline/access-keys';
 import { MESSAGE_RATE_MAX } from '@playline/contracts';
-import { type CreateCommand, command, EXIT, endWith, isConfirmed, type Terminal, UsageError } from '../command.ts';
+import {
+  type CreateCommand,
+  command,
+  confirm,
+  type JsonOption,
+  jsonCommand,
+  printResult,
+  type Terminal,
+  UsageError,
+  yesOption,
+} from '../command.ts';
 import { type ProjectSources, withProjects } from '../projects/environments.ts';
 import { type RecordSources, readRecords } from '../records/record-access.ts';
 
@@ -23,21 +33,19 @@ export interface ProjectsContext extends ProjectSources {
 }
 
 const ABOUT = `
-A project is a game. Events, keys and limits belong to its environments. Ids never change and are never reused. A
-deployment without projects starts with the project demo.
+A project is a game. Events, keys and limits belong to its environments. Ids never change and are never reused. A deployment
+without projects starts with the project demo.
 
-Needs REDIS_URL, KAFKA_BROKERS and SCHEMA_REGISTRY_URL, or a stack that runs here (.playline/stack.json).`;
+Needs REDIS_URL, KAFKA_BROKERS and SCHEMA_REGISTRY_URL, or a local stack.`;
 
 const LIMIT = `
 A rate is <messages per second>/<burst>, such as 500/1000. Gateways apply a change within a second.`;
 
-/** What the actions work with. */
 interface Work {
   readonly context: ProjectsContext;
   readonly terminal: Terminal;
 }
 
-const json = () => new Option('--json', 'print results as JSON, one per line');
 const project = () => new Option('--project <project>', 'id or name of the project').makeOptionMandatory();
 
 export const createProjectsCommand =
@@ -56,57 +64,54 @@ export const createProjectsCommand =
   };
 
 const create = (work: Work) =>
-  command('create', 'create a project with the environments production and development')
+  jsonCommand('create', 'create a project with the environments production and development')
     .requiredOption('--name <name>', 'name of the project')
-    .option('--id <id>', 'its id, which no project may have had before; a random one by default')
-    .addOption(json())
+    .option('--id <id>', 'its id, which must be new; a random one by default')
     .action(({ name, id, ...output }) => {
       const wanted = { name, id, environments: USUAL_ENVIRONMENTS };
       return change(work, output, (store) => createProject({ store }, wanted));
     });
 
 const list = ({ context, terminal }: Work) =>
-  command('list', 'list projects, the oldest first')
-    .addOption(json())
-    .action(async (output) => {
-      const projects = await withProjects(context, (store) => store.readAll());
-      for (const each of projects.toSorted((a, b) => a.createdAt - b.createdAt)) {
-        const names = each.environments.map(({ name }) => name).join(', ');
-        terminal.result(output.json === true ? JSON.stringify(each) : `${headOf(each)}  ${names}`);
-      }
-    });
+  jsonCommand('list', 'list projects, the oldest first').action(async (output) => {
+    const projects = await withProjects(context, (store) => store.readAll());
+    for (const each of projects.toSorted((a, b) => a.createdAt - b.createdAt)) {
+      const names = each.environments.map(({ name }) => name).join(', ');
+      printResult(terminal, output, each, `${headOf(each)}  ${names}`);
+    }
+  });
 
 const showOne = ({ context, terminal }: Work) =>
-  command('show', 'show a project with its environments and their limits')
+  jsonCommand('show', 'show a project with its environments and their limits')
     .addOption(project())
-    .addOption(json())
     .action(async (options) => show(await requireProject(context, options.project), options, terminal));
 
 const rename = (work: Work) =>
-  command('rename', 'change the name of a project')
+  jsonCommand('rename', 'change the name of a project')
     .addOption(project())
     .requiredOption('--name <name>', 'new name')
-    .addOption(json())
     .action((options) => change(work, options, (store) => renameProject({ store }, options.project, options.name)));
 
 const archive = (work: Work) =>
-  command('archive', 'end a project, which cannot be undone')
+  jsonCommand('archive', 'end a project, which cannot be undone')
     .addOption(project())
-    .option('--yes', 'without confirmation')
-    .addOption(json())
-    .addHelpText('after', '\nRevoke the live keys of the project first. Its stored events stay.')
+    .addOption(yesOption())
+    .addHelpText('after', '\nRevoke the live keys of the project first. Stored events are kept.')
     .action(async (options) => {
       const { id, name } = await requireProject(work.context, options.project);
       await assertNoLiveKeys(work.context, id);
-      const effect = `This archives the project ${id} (${name}) forever. Its stored events stay.`;
-      if (!(await isConfirmed(effect, options, work.terminal))) return endWith(EXIT.failed);
+      await confirm(
+        `This archives the project ${id} (${name}) forever. Stored events are kept.`,
+        options,
+        work.terminal,
+      );
       // Checked again, since the confirmation may have taken long.
       await assertNoLiveKeys(work.context, id);
       return change(work, options, (store) => archiveProject({ store }, id));
     });
 
 const newEnvironment = (work: Work) =>
-  command('add-environment', 'add an environment to a project; its id is <project id>-<name>')
+  jsonCommand('add-environment', 'add an environment to a project; its id is <project id>-<name>')
     .addOption(project())
     .requiredOption('--name <name>', 'name of the environment')
     .addOption(
@@ -114,18 +119,14 @@ const newEnvironment = (work: Work) =>
         .choices(['production', 'development'] as const)
         .makeOptionMandatory(),
     )
-    .addOption(json())
-    .action(({ json: isJson, ...wanted }) =>
-      change(work, { json: isJson }, (store) => addEnvironment({ store }, wanted)),
-    );
+    .action(({ json, ...wanted }) => change(work, { json }, (store) => addEnvironment({ store }, wanted)));
 
 const limit = (work: Work) =>
-  command('limit', 'limit the messages of an environment')
+  jsonCommand('limit', 'limit the messages of an environment')
     .addOption(project())
     .requiredOption('--environment <name>', 'name or id of the environment')
     .option('--cap <rate>', "limit that replaces the gateways' setting; none restores that setting", parseRate)
     .option('--limit <rate>', 'limit that the project wants, at most the cap; none removes it', parseRate)
-    .addOption(json())
     .addHelpText('after', LIMIT)
     .action(async (options) => {
       const rates = { ...rateOf('cap', options.cap), ...rateOf('limit', options.limit) };
@@ -138,17 +139,12 @@ type Rate = MessageRate | 'none';
 const rateOf = (name: keyof WantedRates, rate: Rate | undefined): WantedRates =>
   rate === undefined ? {} : { [name]: rate === 'none' ? null : rate };
 
-/** Changes one project and shows it. */
 async function change(
   { context, terminal }: Work,
-  output: Output,
+  output: JsonOption,
   work: Parameters<typeof withProjects<ProjectRecord>>[1],
 ): Promise<void> {
   show(await withProjects(context, work), output, terminal);
-}
-
-interface Output {
-  readonly json?: boolean | undefined;
 }
 
 async function assertNoLiveKeys(context: ProjectsContext, id: string): Promise<void> {
@@ -161,8 +157,7 @@ async function assertNoLiveKeys(context: ProjectsContext, id: string): Promise<v
 
 async function requireProject(context: ProjectsContext, wanted: string): Promise<ProjectRecord> {
   const found = findProject(await withProjects(context, (store) => store.readAll()), wanted);
-  if (found === null)
-    throw new Error(`there is no project ${wanted}: npm run projects -- list shows those that there are`);
+  if (found === null) throw new Error(`there is no project ${wanted}: npm run projects -- list shows all projects`);
   return found;
 }
 
@@ -180,15 +175,13 @@ function parseRate(text: string): Rate {
   return { perSecond, burst };
 }
 
-function show(project: ProjectRecord, { json: isJson }: Output, terminal: Terminal): void {
-  if (isJson === true) {
-    terminal.result(JSON.stringify(project));
-    return;
-  }
+function show(project: ProjectRecord, output: JsonOption, terminal: Terminal): void {
   const { revision, changedAt, changedBy } = project;
-  terminal.result(headOf(project));
-  for (const environment of project.environments) terminal.result(`  ${toLine(environment)}`);
-  terminal.result(`  changed ${new Date(changedAt).toISOString()} by ${changedBy}, for the ${revision}. time`);
+  printResult(terminal, output, project, [
+    headOf(project),
+    ...project.environments.map((environment) => `  ${toLine(environment)}`),
+    `  changed ${new Date(changedAt).toISOString()} by ${changedBy}, revision ${revision}`,
+  ]);
 }
 
 function headOf({ id, name, state, createdAt }: ProjectRecord): string {
@@ -197,6 +190,6 @@ function headOf({ id, name, state, createdAt }: ProjectRecord): string {
 
 function toLine({ id, name, kind, cap, limit }: ProjectEnvironment): string {
   const toText = (rate: MessageRate) => `${rate.perSecond}/${rate.burst}`;
-  const allowed = cap === null ? 'as the gateways allow' : `cap ${toText(cap)}`;
+  const allowed = cap === null ? 'limit of the gateways' : `cap ${toText(cap)}`;
   return `${id}  ${name}  ${kind}  ${allowed}${limit === null ? '' : `  limit ${toText(limit)}`}`;
 }

@@ -15,8 +15,8 @@ async function openProgram() {
   const config = parseConfig(configSchema, {});
   const { stdin, stdout } = process;
   const addresses = createAddresses(config, '/nowhere', createConnectionFaults({ warn: () => {} }));
-  const places = { folder: '/nowhere', stdin, stdout, environment: {}, stop: new AbortController().signal };
-  const groups = createCommandGroups({ config, addresses, stores: {} as StoreOpeners, ...places });
+  const recordStores = { folder: '/nowhere', stdin, stdout, environment: {}, stop: new AbortController().signal };
+  const groups = createCommandGroups({ config, addresses, stores: {} as StoreOpeners, ...recordStores });
   const commands = (await Promise.all(groups.map((group) => group.load()))).flat();
   return createProgram(commands, { result: () => {}, progress: () => {}, isInteractive: false });
 }
@@ -26,7 +26,9 @@ it('the page of commands has every command with its options', async () => {
     const lines = withSubcommands(command)
       .filter((each) => each.commands.length === 0)
       .map((each) => {
-        const options = each.options.map(({ flags, mandatory }) => `\`${flags}\`${mandatory ? ' (required)' : ''}`);
+        const options = each.options
+          .toSorted((one, other) => Number(other.mandatory) - Number(one.mandatory))
+          .map(({ flags, mandatory }) => `\`${flags}\`${mandatory ? ' (required)' : ''}`);
         const given = each.registeredArguments.map(
           (argument) => ` <${argument.name()}${argument.variadic ? '…' : ''}>`,
         );

@@ -4,7 +4,15 @@ import { isChainName } from '@playline/contracts';
 import { type ClickHouseAccount, pauseOrThrow } from '@playline/stores';
 import type { Addresses } from '../addresses.ts';
 import { findChainUrl } from '../chain-url.ts';
-import { type CreateCommand, command, numberFrom, type Terminal, UsageError, wholeNumberFrom } from '../command.ts';
+import {
+  type CreateCommand,
+  type JsonOption,
+  jsonCommand,
+  numberFrom,
+  type Terminal,
+  UsageError,
+  wholeNumberFrom,
+} from '../command.ts';
 import { createProgress } from '../progress.ts';
 import { createReadHistory } from '../replicate/history.ts';
 import {
@@ -20,7 +28,7 @@ import { escapeControls } from '../terminal.ts';
 export interface ReplicateContext {
   readonly clickhouse: () => ClickHouseAccount;
   readonly chainApi: Addresses['chainApi'];
-  /** Writes to standard output, and resolves when its reader has accepted the text. */
+  /** Resolves when the reader of standard output has accepted the text. */
   readonly writeOut: (text: string) => Promise<void>;
   /** Base of relative paths. */
   readonly folder: string;
@@ -29,19 +37,19 @@ export interface ReplicateContext {
 }
 
 const HELP = `
-Copies up to the end of the history, and continues from the state file when it is run again. An interrupted copy loses
-nothing: a page is written before its cursor is saved.
+Copies up to the end of the history, and resumes from the state file. An interrupted copy loses nothing: a page is written
+before its cursor is saved.
 
 Targets:
   file        one line of JSON for each version; of several about one id the latest updated_at applies
-  clickhouse  a table of CLICKHOUSE_URL or of the stack, created if it is missing; read it with FINAL
-  stdout      as file; without --state it starts from the beginning, with it a page may be written twice after a kill
+  clickhouse  a table of CLICKHOUSE_URL or of the local stack, created if missing; read it with FINAL
+  stdout      as file; without --state it starts from the beginning; with it a page may be repeated after a kill
 
-Exit codes: 0 copied to the end, or ended by Ctrl-C, 1 failed, 2 wrong arguments, 3 the chain API does not answer.`;
+Exit codes: 0 copied to the end, or ended by Ctrl-C, 1 failed, 2 invalid arguments, 3 the chain API does not answer.`;
 
 const TABLE = 'activities_replica';
 const PAGE_MAX = 200;
-/** How often the horizon of a chain is polled. It moves a second after a record, and every 64 s at rest. */
+/** The end of a history moves a second after a record, and every 64 s without records. */
 const FOLLOW_MS = 1_000;
 
 const TARGETS = ['file', 'clickhouse', 'stdout'] as const;
@@ -61,7 +69,7 @@ interface Job {
   readonly isJson: boolean;
 }
 
-interface Options {
+interface Options extends JsonOption {
   readonly chain: string;
   readonly to: Target;
   readonly url?: string | undefined;
@@ -71,17 +79,15 @@ interface Options {
   readonly pageSize: number;
   readonly patienceSeconds: number;
   readonly follow?: boolean | undefined;
-  readonly json?: boolean | undefined;
 }
 
-/** `replicate`: the reference implementation of a copy of the history. */
 export const createReplicateCommand =
   (context: ReplicateContext): CreateCommand =>
   (terminal) =>
-    command('replicate', 'copy the history of activities of a chain over HTTP')
+    jsonCommand('replicate', 'copy the history of activities of a chain over HTTP')
       .requiredOption('--chain <name>', 'name of the chain')
       .addOption(new Option('--to <target>', 'where the copy is written').choices(TARGETS).makeOptionMandatory())
-      .option('--url <url>', 'address of the chain API, without /v1 (default: that of the stack that runs here)')
+      .option('--url <url>', 'address of the chain API, without /v1 (default: the local stack)')
       .option('--out <file>', 'file of --to file (default: CHAIN.ndjson)')
       .option('--table <name>', `table of --to clickhouse (default: ${TABLE})`)
       .option(
@@ -99,7 +105,6 @@ export const createReplicateCommand =
           .argParser(numberFrom(0, 1e6))
           .default(300),
       )
-      .option('--json', 'print the result as one JSON line')
       .addHelpText('after', HELP)
       .action((options) => copy(toJob(options, context), { context, terminal }));
 
@@ -118,7 +123,7 @@ async function copy(job: Job, { context, terminal }: CommandContext): Promise<vo
   else terminal.result(line);
 }
 
-/** @throws UsageError for arguments that contradict each other, before anything is opened */
+/** @throws UsageError for contradicting arguments, before anything is opened */
 function toJob(options: Options, { folder, chainApi }: ReplicateContext): Job {
   const { chain, to, table = TABLE } = options;
   if (!isChainName(chain)) throw new UsageError('--chain: expected the name of a chain');
@@ -136,7 +141,7 @@ function toJob(options: Options, { folder, chainApi }: ReplicateContext): Job {
     patienceMs: 1_000 * options.patienceSeconds,
     isFollowing: options.follow === true,
     isJson: options.json === true,
-    // Last, so that errors in other options are reported before a stack that does not run.
+    // Last, so that errors in other options are reported first.
     url: findChainUrl(options.url, chain, chainApi),
   };
 }
@@ -171,7 +176,7 @@ function toSides(
   };
 }
 
-/** The target's name in the state file. */
+/** Name in the state file. */
 function nameOfTarget({ to, out, table }: Job, { clickhouse }: ReplicateContext): string {
   if (to === 'stdout') return 'standard output';
   if (to === 'file') return out;

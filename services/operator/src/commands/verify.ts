@@ -6,7 +6,15 @@ import { GROUPS } from '@playline/runtime';
 import { type ClickHouseAccount, createQueryRows, type QueryRows } from '@playline/stores';
 import { deadLetterTopicOf, type GroupOffsets, type LogReader } from '@playline/stream';
 import { awaitClickHouse, awaitLog, awaitStore, withSeveral } from '../await-store.ts';
-import { type CreateCommand, command, EXIT, endWith, type Terminal, UnreachableError } from '../command.ts';
+import {
+  type CreateCommand,
+  EXIT,
+  endWith,
+  jsonCommand,
+  printResult,
+  type Terminal,
+  UnreachableError,
+} from '../command.ts';
 import { findDrift } from '../derive/drift.ts';
 import { FLOWS, type LoggedFact, readDeadOffsets } from '../verify/flows.ts';
 import { comparePersons } from '../verify/persons.ts';
@@ -19,25 +27,22 @@ export interface VerifyContext {
   readonly openLog: () => Promise<LogReader>;
   readonly openOffsets: () => Promise<GroupOffsets>;
   readonly openRecords: () => Promise<ErasureRecords>;
-  /** Throws UnreachableError when the address of Redis is not configured. */
+  /** Throws UnreachableError without an address of Redis. */
   readonly openPeople: () => Promise<People>;
-  /** Texts of the schemas that records were written with. */
   readonly schemaOf: SchemaSource;
   readonly clickhouse: () => ClickHouseAccount;
-  /** TOPIC_PREFIX */
   readonly topicPrefix: string;
 }
 
 const HELP = `
-Up to the offsets that the event writer has committed, every record of the log must have its row, once. Repeated raw rows
-that events_exact shows once are counted, and are no difference. A record without a row is accounted for by the same
-message at another offset, a dead letter, or the fence of an erasure; anything else is lost. Rows after the end of the log
-are reported too. Where a log was replaced (npm run offsets), records are found by their contents, not by offset.
+Up to the offsets that the event writer has committed, every record of the log must have exactly one row. Repeated raw rows
+that events_exact shows once are counted, but are not a difference. A record without a row is explained by the same message
+at another offset, a dead letter, or an erasure; otherwise it is lost. Rows after the end of the log are reported too. Where
+a log was replaced (npm run offsets), records are found by content.
 
-Then it compares the person of each linked identity in Redis with the tables, if REDIS_URL is set, and each derived table
-with the events. Reads only, and may run beside everything else.
+Then it compares persons in Redis with the tables, if REDIS_URL is set, and derived tables with the events. It only reads.
 
-Exit codes: 0 all is accounted for, 1 a difference, 2 wrong options, 3 a store does not answer.`;
+Exit codes: 0 no difference, 1 a difference, 2 invalid arguments, 3 a store does not answer.`;
 
 async function openIfConfigured(openPeople: () => Promise<People>): Promise<People | null> {
   try {
@@ -51,18 +56,15 @@ async function openIfConfigured(openPeople: () => Promise<People>): Promise<Peop
 export const createVerifyCommand =
   (context: VerifyContext): CreateCommand =>
   (terminal) =>
-    command('verify', 'compare the log with the tables: missing, repeated and wrong rows')
+    jsonCommand('verify', 'compare the log with the tables: missing, repeated and wrong rows')
       .option('--group <name>', 'consumer group of the event writer', GROUPS.writer)
-      .option('--json', 'print the result as one JSON line')
       .addHelpText('after', HELP)
-      .action(async ({ group, json = false }) => {
+      .action(async ({ group, ...output }) => {
         const report = await verifyStores(context, group, terminal);
-        if (json) terminal.result(JSON.stringify(toJson(report)));
-        else for (const line of toLines(report)) terminal.result(line);
+        printResult(terminal, output, toJson(report), toLines(report));
         endWith(isClean(report) ? EXIT.ok : EXIT.failed);
       });
 
-/** Opens the stores, waits until they answer, and compares them. */
 async function verifyStores(context: VerifyContext, group: string, terminal: Terminal): Promise<VerifyReport> {
   const { schemaOf, topicPrefix } = context;
   const query = createQueryRows(context.clickhouse());
@@ -87,27 +89,24 @@ interface VerifySources {
   readonly offsets: Pick<GroupOffsets, 'list'>;
   readonly query: QueryRows;
   readonly records: Pick<ErasureRecords, 'readFences'>;
-  /** Redis, to compare persons with; null when its address is not configured. */
+  /** Null without an address of Redis. */
   readonly people: Pick<People, 'graph' | 'rebuild'> | null;
-  /** Returns the text of a schema. @throws UnknownSchemaFault */
   readonly schemaOf: SchemaSource;
   readonly topicPrefix: string;
-  /** Consumer group of the writer. */
   readonly group: string;
   readonly onProgress: (line: string) => void;
 }
 
-/** Offsets counted together: one bitmap of 8 KiB, and 1,500 counts for a hundred million records. */
+/** Offsets counted together, in one bitmap of 8 KiB. */
 const BUCKET_OFFSETS = 65_536;
 
-/** Compares every topic of the event writer with its table. Only reads. @throws Error of a store */
 async function verify(options: VerifySources): Promise<VerifyReport> {
   const { log, query, records, schemaOf, topicPrefix, group, onProgress } = options;
   await assertCommitted(options);
   const replaced = toReplacedLogs(await options.offsets.list(group));
   const partitions: PartitionReport[] = [];
   for (const flow of FLOWS) {
-    const parts = {
+    const reports = await verifyFlow(flow, {
       log,
       stored: createStoredRows(query, BUCKET_OFFSETS),
       readFact: createReadFact(schemaOf),
@@ -116,36 +115,28 @@ async function verify(options: VerifySources): Promise<VerifyReport> {
       group,
       bucketSize: BUCKET_OFFSETS,
       onProgress,
-    };
-    for (const each of await verifyFlow(flow, {
-      ...parts,
       readDeadOffsets: () => readDeadOffsets(log, [deadLetterTopicOf(topicPrefix + flow.topic)]),
       readIsFenced: async () => {
         const fences = await readFenceSet(records);
-        return (question) => fences.isFenced(question);
+        return (query) => fences.isFenced(query);
       },
-    }))
-      partitions.push(each);
+    });
+    for (const each of reports) partitions.push(each);
   }
   const { people } = options;
+  const awaitStored = () => awaitDecisionsStored(options);
   const persons =
     people === null
       ? null
-      : await comparePersons({
-          query,
-          records,
-          people,
-          onProgress,
-          awaitDecisionsStored: () => awaitDecisionsStored(options),
-        });
+      : await comparePersons({ query, records, people, onProgress, awaitDecisionsStored: awaitStored });
   return { partitions, persons, derived: await findDrift(query, onProgress) };
 }
 
-/** A writer that runs stores a decision within seconds. */
+/** A running writer stores a decision within seconds. */
 const DECISIONS_STORED_MAX_MS = 30_000;
 const DECISIONS_POLL_MS = 200;
 
-/** Waits until the writer has committed the present end of the decisions, for half a minute at most. */
+/** Waits until the writer has committed the current end of the decisions, for half a minute at most. */
 async function awaitDecisionsStored({ log, topicPrefix, group }: VerifySources): Promise<void> {
   const topic = topicPrefix + TOPICS.identityDecisions.name;
   const ends = await log.bounds(topic);
@@ -158,21 +149,17 @@ async function awaitDecisionsStored({ log, topicPrefix, group }: VerifySources):
   }
 }
 
-/** A misspelt group has committed nothing, so nothing would be compared. @throws Error */
+/** A misspelt group has no commits, so nothing would be compared. @throws Error */
 async function assertCommitted({ log, topicPrefix, group }: VerifySources): Promise<void> {
   let hasRecords = false;
   for (const { topic } of FLOWS) {
     if ((await log.committed(group, topicPrefix + topic)).size > 0) return;
     hasRecords ||= (await log.bounds(topicPrefix + topic)).some(({ start, end }) => end > start);
   }
-  if (hasRecords) throw new Error(`the consumer group '${group}' has committed nothing: is --group the writer's?`);
+  if (hasRecords) throw new Error(`the consumer group '${group}' has committed nothing: check --group`);
 }
 
-/**
- * Creates the reader of records, each with the schema it was written with. An unreadable record is not explained, and
- * so it is reported.
- * @param schemaOf its fault ends the command
- */
+/** Null for an unreadable record, which is then reported as lost. A fault of `schemaOf` ends the command. */
 function createReadFact(schemaOf: SchemaSource): ReadFact {
   const readers = new Map<string, RecordReader<LoggedFact>>();
   return async (flow, { value }) => {

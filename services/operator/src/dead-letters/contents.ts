@@ -15,14 +15,10 @@ import {
   tokenCodec,
 } from '@playline/contracts';
 import { NOTICE_STEP } from '@playline/stream';
-import type { DeadLetter, Outcome } from './dead-letters.ts';
-import { toPositionText } from './dead-letters.ts';
+import { type DeadLetter, type Outcome, toPositionText } from './dead-letters.ts';
 
-/** Readers of the values of each topic, by its name without prefix. */
-const DECODERS: ReadonlyMap<string, (schema: string) => (body: Buffer) => unknown> = new Map<
-  string,
-  (schema: string) => (body: Buffer) => unknown
->([
+/** Decoders of values, by topic without prefix. */
+const DECODERS = new Map<string, (schema: string) => (body: Buffer) => unknown>([
   [TOPICS.messages.name, messageRecordCodec.decoderOf],
   [TOPICS.identityLinks.name, identityLinkCodec.decoderOf],
   [TOPICS.parkedLinks.name, identityLinkCodec.decoderOf],
@@ -41,22 +37,23 @@ const ROW_BYTES = 16;
 /** A value of a megabyte would scroll everything else away. */
 const DUMP_BYTES_MAX = 4_096;
 
-/** Everything in a letter, only shown on request, since it may be personal data. */
+/** Lines with all contents of a dead letter, which may be personal data. */
 export async function describeDeadLetter(
-  letter: DeadLetter,
-  fate: Outcome | undefined,
+  deadLetter: DeadLetter,
+  outcome: Outcome | undefined,
   options: { schemaOf: SchemaSource; topicPrefix: string },
 ): Promise<string[]> {
-  const { position: place, original, record, step } = letter;
+  const { position, original, record, step } = deadLetter;
   const headers = Object.entries(record.headers).map(([name, value]) => `  ${name}: ${toPrintable(String(value))}`);
-  const settled = fate === undefined ? 'open' : `${fate.kind} ${new Date(fate.atMs).toISOString()} ${fate.note}`;
+  const settled =
+    outcome === undefined ? 'open' : `${outcome.kind} ${new Date(outcome.atMs).toISOString()} ${outcome.note}`;
   const lines = [
-    `letter ${toPositionText(place)}  ${settled.trim()}`,
+    `dead letter ${toPositionText(position)}  ${settled.trim()}`,
     step === NOTICE_STEP ? 'a notice, without an original record' : `from ${toPositionText(original)}`,
     'headers',
     ...headers,
   ];
-  const decoded = await decode(letter, options);
+  const decoded = await decode(deadLetter, options);
   if ('value' in decoded) return [...lines, 'value', ...toJsonText(decoded.value).split('\n')];
   const key = record.key === null ? ['key: none'] : ['key', ...toDump(record.key)];
   return [...lines, `not decoded: ${decoded.fault}`, ...key, 'value', ...toDump(record.value ?? Buffer.alloc(0))];
@@ -67,7 +64,7 @@ async function decode(
   { schemaOf, topicPrefix }: { schemaOf: SchemaSource; topicPrefix: string },
 ): Promise<{ value: unknown } | { fault: string }> {
   const createReader = DECODERS.get(original.topic.slice(topicPrefix.length));
-  if (createReader === undefined) return { fault: 'no record of a known topic' };
+  if (createReader === undefined) return { fault: 'unknown topic' };
   try {
     const read = await createRecordReader({ schemaOf, createReader })(value);
     return read.kind === 'record' ? { value: read.record } : { fault: read.reason };
@@ -86,9 +83,9 @@ function toJsonText(value: unknown): string {
   return JSON.stringify(value, replace, 2);
 }
 
-/** Text without the characters that control a terminal. */
+/** Replaces characters that control a terminal. */
 export function toPrintable(text: string): string {
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is replaced
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: the pattern replaces control characters
   return text.replace(/[\u0000-\u001f\u007f-\u009f\u2028\u2029]/g, '·');
 }
 

@@ -5,7 +5,7 @@ import { TOPICS } from '@playline/contracts';
 import { sendDeadLetters } from '@playline/stream';
 import { openAtomicPublisher, openLogReader } from '@playline/stream/kafka';
 import { messageRecordOf, until } from '@playline/testkit';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, expect, it } from 'vitest';
 import { settleDeadLetters } from '../commands/dead-letters.ts';
 import { type LogFixture, openLogFixture } from '../test/log-fixture.ts';
 import { REPLAYED_FROM } from './dead-letters.ts';
@@ -21,9 +21,9 @@ beforeAll(async () => {
 });
 afterAll(() => fixture.close());
 
-/** Sends letters as a consumer does. */
-const sendLetters = (topic: string, count: number) => {
-  const letters = Array.from({ length: count }, (_, offset) => ({
+/** Sends dead letters as a consumer does. */
+const sendDeadLetters_ = (topic: string, count: number) => {
+  const deadLetters = Array.from({ length: count }, (_, offset) => ({
     reason: 'poison',
     record: {
       topic: fixture.prefix + topic,
@@ -31,11 +31,11 @@ const sendLetters = (topic: string, count: number) => {
       offset,
       timestampMs: 1,
       key: offset % 3 === 0 ? null : Buffer.from(`key ${offset}`),
-      value: Buffer.from(`letter ${offset}`),
+      value: Buffer.from(`deadLetter ${offset}`),
       headers: { traceparent: 'trace' },
     },
   }));
-  return sendDeadLetters(fixture.producer, letters, 'transform');
+  return sendDeadLetters(fixture.producer, deadLetters, 'transform');
 };
 const replaysIn = async (topic: string) =>
   (await fixture.read(topic)).flatMap(({ headers }) =>
@@ -61,113 +61,109 @@ async function startEmptyRegistry() {
   return { url: `http://127.0.0.1:${address.port}`, close: () => server.close() };
 }
 
-describe('a message that could not be read', () => {
-  it('is kept, shown on request, and stored once when it is replayed after the repair', async () => {
-    const { publish, toMessage, startWriter, stop, caughtUp, operate, query, prefix, group } = fixture;
-    const registry = await startEmptyRegistry();
-    const broken = await startWriter({ SCHEMA_REGISTRY_URL: registry.url });
-    await publish([toMessage(messageRecordOf('poison')), toMessage(messageRecordOf('poison too'))]);
-    await until('the dead letters', async () => (await fixture.read(`${MESSAGES}.dead`)).length === 2);
-    await stop(broken, 'SIGTERM');
-    registry.close();
+it('a message that could not be read is kept, shown on request, and stored once when it is replayed after the repair', async () => {
+  const { publish, toMessage, startWriter, stop, caughtUp, operate, query, prefix, group } = fixture;
+  const registry = await startEmptyRegistry();
+  const broken = await startWriter({ SCHEMA_REGISTRY_URL: registry.url });
+  await publish([toMessage(messageRecordOf('poison')), toMessage(messageRecordOf('poison too'))]);
+  await until('the dead letters', async () => (await fixture.read(`${MESSAGES}.dead`)).length === 2);
+  await stop(broken, 'SIGTERM');
+  registry.close();
 
-    const listed = await operate('dead-letters', 'list', '--json');
-    expect(listed.json).toMatchObject([{ topic: prefix + MESSAGES, open: 2, replayed: 0, dropped: 0 }]);
-    const [{ example }] = listed.json as { example: string }[] as [{ example: string }];
-    const shown = (await operate('dead-letters', 'show', example)).lines.join('\n');
-    expect(shown).toContain('"eventName": "poison');
-    expect(shown).toContain(`original-topic: ${prefix}${MESSAGES}`);
-    expect(listed.lines.join()).not.toContain('poison');
+  const listed = await operate('dead-letters', 'list', '--json');
+  expect(listed.json).toMatchObject([{ topic: prefix + MESSAGES, open: 2, replayed: 0, dropped: 0 }]);
+  const [{ example }] = listed.json as { example: string }[] as [{ example: string }];
+  const shown = (await operate('dead-letters', 'show', example)).lines.join('\n');
+  expect(shown).toContain('"eventName": "poison');
+  expect(shown).toContain(`original-topic: ${prefix}${MESSAGES}`);
+  expect(listed.lines.join()).not.toContain('poison');
 
-    const writer = await startWriter();
-    const replayed = await operate('dead-letters', 'replay', '--topic', MESSAGES, '--json');
-    expect(replayed).toMatchObject({ code: 0, json: { settled: 2, before: 0 } });
-    const again = await operate('dead-letters', 'replay', '--all', '--json');
-    expect(again).toMatchObject({ code: 0, json: { settled: 0, before: 2 } });
-    await caughtUp(MESSAGES);
-    await stop(writer, 'SIGTERM');
-    expect(await query('SELECT count(), uniqExact(message_id) FROM events')).toBe('2\t2');
-    expect((await operate('dead-letters', 'list', '--json')).json).toMatchObject([{ open: 0, replayed: 2 }]);
-    expect((await operate('verify', '--group', group)).code).toBe(0);
-  });
+  const writer = await startWriter();
+  const replayed = await operate('dead-letters', 'replay', '--topic', MESSAGES, '--json');
+  expect(replayed).toMatchObject({ code: 0, json: { settled: 2, before: 0 } });
+  const again = await operate('dead-letters', 'replay', '--all', '--json');
+  expect(again).toMatchObject({ code: 0, json: { settled: 0, before: 2 } });
+  await caughtUp(MESSAGES);
+  await stop(writer, 'SIGTERM');
+  expect(await query('SELECT count(), uniqExact(message_id) FROM events')).toBe('2\t2');
+  expect((await operate('dead-letters', 'list', '--json')).json).toMatchObject([{ open: 0, replayed: 2 }]);
+  expect((await operate('verify', '--group', group)).code).toBe(0);
 });
 
-describe('letters of a topic', () => {
-  it('that are dropped stay in their topic, with the reason, and are never replayed', async () => {
-    await sendLetters(TOPICS.rejections.name, 3);
-    const [first] = await fixture.read(`${TOPICS.rejections.name}.dead`);
-    const name = `${first!.topic}/${first!.partition}/${first!.offset}`;
-    expect((await fixture.operate('dead-letters', 'drop', name)).code).toBe(2);
-    const words = ['dead-letters', 'drop', name, '--note', 'of a test client', '--json'];
-    expect((await fixture.operate(...words)).code).toBe(2);
-    const dropped = await fixture.operate(...words, '--yes');
-    expect(dropped.json).toMatchObject({ settled: 1 });
-    const show = async () => (await fixture.operate('dead-letters', 'show', name)).lines.join('\n');
-    await until('the mark', async () => (await show()).includes('of a test client'));
-    const replayed = await fixture.operate('dead-letters', 'replay', '--topic', TOPICS.rejections.name, '--json');
-    expect(replayed.json).toMatchObject({ settled: 2, before: 1 });
-    const replays = await seen(TOPICS.rejections.name, 2);
-    expect(replays).toHaveLength(2);
-    expect(replays).not.toContain(name);
-  });
-
-  it('are replayed once each when one command sleeps between publishing and marking while another runs', async () => {
-    const topic = TOPICS.identityDecisions.name;
-    await sendLetters(topic, 30);
-    const name = `${fixture.prefix}operator-dead-letters`;
-    const [sent, woken] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
-    const sleeper = await openAtomicPublisher({
-      brokers: fixture.brokers,
-      name,
-      beforeCommit: () => {
-        sent.resolve();
-        return woken.promise;
-      },
-    });
-    const log = openLogReader({ brokers: fixture.brokers, clientId: 'test' });
-    const asleep = settleDeadLetters({
-      log,
-      publisher: sleeper,
-      topics: [`${fixture.prefix}${topic}.dead`],
-      isSelected: () => true,
-      outcome: { kind: 'replayed', atMs: 0, note: '' },
-      max: 100,
-      onProgress: () => {},
-      stop: new AbortController().signal,
-    });
-    asleep.catch(() => {});
-    await sent.promise;
-    const other = await fixture.operate('dead-letters', 'replay', '--topic', topic, '--json');
-    expect(other.json).toMatchObject({ settled: 30, before: 0 });
-    woken.resolve();
-    await expect(asleep).rejects.toThrow();
-    const replays = await seen(topic, 30);
-    expect(replays).toHaveLength(30);
-    expect(new Set(replays).size).toBe(30);
-    await Promise.all([sleeper.close(), log.close()]);
-  });
-
-  it('are replayed once each, with key and partition, however often the command is killed', async () => {
-    // Twenty transactions of a hundred letters, and a kill at a random moment in or between some of them.
-    const letters = 2_000;
-    await sendLetters(CONSENTS, letters);
-    let kills = 0;
-    for (; kills < KILLS_MAX && (await replaysIn(CONSENTS)).length < letters; kills++) {
-      const before = (await replaysIn(CONSENTS)).length;
-      const command = fixture.operatorProcess('dead-letters', 'replay', '--topic', CONSENTS);
-      await until('progress', async () => command.exitCode !== null || (await replaysIn(CONSENTS)).length > before);
-      await delay(Math.random() * 20);
-      await fixture.stop(command, 'SIGKILL');
-    }
-    expect((await fixture.operate('dead-letters', 'replay', '--topic', CONSENTS)).code).toBe(0);
-    const replays = await seen(CONSENTS, letters);
-    expect(new Set(replays).size).toBe(letters);
-    expect(replays).toHaveLength(letters);
-    for (const { key, value, partition, headers } of await fixture.read(CONSENTS)) {
-      const offset = Number(String(value).split(' ')[1]);
-      expect(key === null ? partition : String(key)).toBe(offset % 3 === 0 ? offset % 2 : `key ${offset}`);
-      expect(String(headers.traceparent)).toBe('trace');
-    }
-    expect(kills).toBeGreaterThan(1);
-  }, 300_000);
+it('dead letters of a topic that are dropped stay in their topic, with the reason, and are never replayed', async () => {
+  await sendDeadLetters_(TOPICS.rejections.name, 3);
+  const [first] = await fixture.read(`${TOPICS.rejections.name}.dead`);
+  const name = `${first!.topic}/${first!.partition}/${first!.offset}`;
+  expect((await fixture.operate('dead-letters', 'drop', name)).code).toBe(2);
+  const args = ['dead-letters', 'drop', name, '--note', 'of a test client', '--json'];
+  expect((await fixture.operate(...args)).code).toBe(2);
+  const dropped = await fixture.operate(...args, '--yes');
+  expect(dropped.json).toMatchObject({ settled: 1 });
+  const show = async () => (await fixture.operate('dead-letters', 'show', name)).lines.join('\n');
+  await until('the mark', async () => (await show()).includes('of a test client'));
+  const replayed = await fixture.operate('dead-letters', 'replay', '--topic', TOPICS.rejections.name, '--json');
+  expect(replayed.json).toMatchObject({ settled: 2, before: 1 });
+  const replays = await seen(TOPICS.rejections.name, 2);
+  expect(replays).toHaveLength(2);
+  expect(replays).not.toContain(name);
 });
+
+it('dead letters of a topic are replayed once each when one command sleeps between publishing and marking while another runs', async () => {
+  const topic = TOPICS.identityDecisions.name;
+  await sendDeadLetters_(topic, 30);
+  const name = `${fixture.prefix}operator-dead-letters`;
+  const [sent, woken] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  const sleeper = await openAtomicPublisher({
+    brokers: fixture.brokers,
+    name,
+    beforeCommit: () => {
+      sent.resolve();
+      return woken.promise;
+    },
+  });
+  const log = openLogReader({ brokers: fixture.brokers, clientId: 'test' });
+  const asleep = settleDeadLetters({
+    log,
+    publisher: sleeper,
+    topics: [`${fixture.prefix}${topic}.dead`],
+    isSelected: () => true,
+    outcome: { kind: 'replayed', atMs: 0, note: '' },
+    max: 100,
+    onProgress: () => {},
+    stop: new AbortController().signal,
+  });
+  asleep.catch(() => {});
+  await sent.promise;
+  const other = await fixture.operate('dead-letters', 'replay', '--topic', topic, '--json');
+  expect(other.json).toMatchObject({ settled: 30, before: 0 });
+  woken.resolve();
+  await expect(asleep).rejects.toThrow();
+  const replays = await seen(topic, 30);
+  expect(replays).toHaveLength(30);
+  expect(new Set(replays).size).toBe(30);
+  await Promise.all([sleeper.close(), log.close()]);
+});
+
+it('dead letters of a topic are replayed once each, with key and partition, however often the command is killed', async () => {
+  // Twenty transactions of a hundred deadLetters, and a kill at a random moment in or between some of them.
+  const deadLetters = 2_000;
+  await sendDeadLetters_(CONSENTS, deadLetters);
+  let kills = 0;
+  for (; kills < KILLS_MAX && (await replaysIn(CONSENTS)).length < deadLetters; kills++) {
+    const before = (await replaysIn(CONSENTS)).length;
+    const command = fixture.operatorProcess('dead-letters', 'replay', '--topic', CONSENTS);
+    await until('progress', async () => command.exitCode !== null || (await replaysIn(CONSENTS)).length > before);
+    await delay(Math.random() * 20);
+    await fixture.stop(command, 'SIGKILL');
+  }
+  expect((await fixture.operate('dead-letters', 'replay', '--topic', CONSENTS)).code).toBe(0);
+  const replays = await seen(CONSENTS, deadLetters);
+  expect(new Set(replays).size).toBe(deadLetters);
+  expect(replays).toHaveLength(deadLetters);
+  for (const { key, value, partition, headers } of await fixture.read(CONSENTS)) {
+    const offset = Number(String(value).split(' ')[1]);
+    expect(key === null ? partition : String(key)).toBe(offset % 3 === 0 ? offset % 2 : `key ${offset}`);
+    expect(String(headers.traceparent)).toBe('trace');
+  }
+  expect(kills).toBeGreaterThan(1);
+}, 300_000);

@@ -26,37 +26,37 @@ const record: fc.Arbitrary<StreamRecord> = fc.record({
 const logged = (headers: Readonly<Record<string, string | Buffer>>) =>
   Object.fromEntries(Object.entries(headers).map(([name, value]) => [name, Buffer.from(value)]));
 
-it('replays a record unchanged: topic, key, value and trace, with its original place', () => {
+it('a replay sends a record unchanged: topic, key, value and trace, to its original topic and partition', () => {
   fc.assert(
     fc.property(record, fc.nat(5), fc.nat(), (original, partition, offset) => {
       const sent = toDeadLetter({ record: original, reason: 'poison' }, 'transform');
       const { topic, key, value, headers } = sent;
       const dead = { topic, partition, offset, timestampMs: 1, key, value, headers: logged(headers ?? {}) };
-      const letter = parseDeadLetter(dead)!;
-      expect(letter.original).toEqual({
+      const deadLetter = parseDeadLetter(dead)!;
+      expect(deadLetter.original).toEqual({
         topic: original.topic,
         partition: original.partition,
         offset: original.offset,
       });
-      const replay = toReplayRecord(letter);
+      const replay = toReplayRecord(deadLetter);
       expect(replay).toMatchObject({ topic: original.topic, key: original.key, value: original.value });
       expect(replay.partition).toBe(original.key === null ? original.partition : undefined);
-      expect(replay.headers).toEqual({ ...original.headers, 'replayed-from': toPositionText(letter.position) });
-      expect(parsePosition(toPositionText(letter.position))).toEqual(letter.position);
+      expect(replay.headers).toEqual({ ...original.headers, 'replayed-from': toPositionText(deadLetter.position) });
+      expect(parsePosition(toPositionText(deadLetter.position))).toEqual(deadLetter.position);
     }),
   );
 });
 
-it('never confuses a mark with a letter', () => {
-  const place = { topic: 'a.dead', partition: 2, offset: 7 };
-  const fate = { kind: 'dropped', atMs: 5, note: 'äh' } as const;
-  const { headers, ...mark } = toOutcomeRecord({ position: place }, fate);
+it('the parser never confuses an outcome with a dead letter', () => {
+  const position = { topic: 'a.dead', partition: 2, offset: 7 };
+  const outcome = { kind: 'dropped', atMs: 5, note: 'äh' } as const;
+  const { headers, ...mark } = toOutcomeRecord({ position }, outcome);
   const read = { ...mark, partition: 2, offset: 9, timestampMs: 5, headers: logged(headers) };
-  expect(parseOutcome(read)).toEqual({ offset: 7, fate });
+  expect(parseOutcome(read)).toEqual({ offset: 7, outcome });
   expect(parseDeadLetter(read)).toBeNull();
 });
 
-it('sends a letter only to the topic it belongs to, whatever its headers say', () => {
+it('a replay sends a dead letter only to the topic it belongs to, whatever its headers contain', () => {
   const headers = logged({ 'original-topic': 'access.keys.v1', 'original-partition': '0', 'original-offset': '1' });
   const forged = {
     topic: 'audience.messages.v1.dead',
@@ -70,7 +70,7 @@ it('sends a letter only to the topic it belongs to, whatever its headers say', (
   expect(parseDeadLetter({ ...forged, topic: 'access.keys.v1.dead', headers })).not.toBeNull();
 });
 
-it('prints bytes without terminal control characters', () => {
+it('dead-letters show prints bytes without terminal control characters', () => {
   expect(toPrintable('a\u001b[2Jb\n')).toBe('a·[2Jb·');
   expect(toDump(Buffer.from('ab\u001b')).join()).toBe(`  000000  61 62 1b ${' '.repeat(39)} ab.`);
   expect(toDump(Buffer.alloc(0))).toEqual(['  (empty)']);

@@ -6,14 +6,12 @@ import {
   type TransactionRecord,
 } from '@playline/stream';
 
-/** The place of a record. */
 export interface RecordPosition {
   readonly topic: string;
   readonly partition: number;
   readonly offset: number;
 }
 
-/** A record that could not be processed, in its dead-letter topic. */
 export interface DeadLetter {
   readonly position: RecordPosition;
   readonly original: RecordPosition;
@@ -25,17 +23,16 @@ export interface DeadLetter {
   readonly record: StreamRecord;
 }
 
-/** The decision about a letter. A letter without one is open. */
+/** What an operator decided about a dead letter; it is open without an outcome. */
 export interface Outcome {
   readonly kind: 'replayed' | 'dropped';
   readonly atMs: number;
-  /** Why, as written by the operator; may be empty. */
   readonly note: string;
 }
 
-/** Headers of a mark, which records the fate of a letter in the same partition. */
-const MARK = { offset: SETTLED_OFFSET, fate: 'settled-as', at: 'settled-at', note: 'settled-note' } as const;
-/** Name of the header of a replayed record: the place of its letter. */
+/** Headers of the record that stores an outcome, in the partition of its dead letter. */
+const MARK = { offset: SETTLED_OFFSET, kind: 'settled-as', at: 'settled-at', note: 'settled-note' } as const;
+/** Header of a replayed record: the position of its dead letter. */
 export const REPLAYED_FROM = 'replayed-from';
 
 export function toPositionText({ topic, partition, offset }: RecordPosition): string {
@@ -54,7 +51,7 @@ function toNumber(text: string): number {
   return /^\d{1,15}$/.test(text) ? Number(text) : Number.NaN;
 }
 
-/** Parses a record of a dead-letter topic; null for a mark, and for records of other software. */
+/** Parses a record of a dead-letter topic; null for outcomes, and for records of other software. */
 export function parseDeadLetter(record: StreamRecord): DeadLetter | null {
   const original = {
     topic: textOf(record, 'original-topic'),
@@ -62,7 +59,7 @@ export function parseDeadLetter(record: StreamRecord): DeadLetter | null {
     offset: toNumber(textOf(record, 'original-offset')),
   };
   const { topic, partition, offset } = record;
-  // Whatever a header says, a letter may only return to the topic of this dead-letter topic.
+  // Headers cannot send a dead letter to another topic than its own.
   if (deadLetterTopicOf(original.topic) !== topic || Number.isNaN(original.partition + original.offset)) return null;
   return {
     position: { topic, partition, offset },
@@ -74,35 +71,35 @@ export function parseDeadLetter(record: StreamRecord): DeadLetter | null {
   };
 }
 
-/** The mark that settles a letter. It is behind the letter in the same partition, so retention removes it later. */
-export function toOutcomeRecord({ position: place }: Pick<DeadLetter, 'position'>, fate: Outcome): TransactionRecord {
+/** The record that stores an outcome. It follows its dead letter in the partition, so retention removes it later. */
+export function toOutcomeRecord({ position }: Pick<DeadLetter, 'position'>, outcome: Outcome): TransactionRecord {
   return {
-    topic: place.topic,
-    partition: place.partition,
+    topic: position.topic,
+    partition: position.partition,
     key: null,
     value: Buffer.alloc(0),
     headers: {
-      [MARK.offset]: String(place.offset),
-      [MARK.fate]: fate.kind,
-      [MARK.at]: String(fate.atMs),
-      [MARK.note]: fate.note,
+      [MARK.offset]: String(position.offset),
+      [MARK.kind]: outcome.kind,
+      [MARK.at]: String(outcome.atMs),
+      [MARK.note]: outcome.note,
     },
   };
 }
 
-/** The fate in a mark, and the offset of its letter; null for any other record. */
-export function parseOutcome(record: StreamRecord): { offset: number; fate: Outcome } | null {
-  const [offset, kind] = [toNumber(textOf(record, MARK.offset)), textOf(record, MARK.fate)];
+/** The outcome in a record, and the offset of its dead letter; null for any other record. */
+export function parseOutcome(record: StreamRecord): { offset: number; outcome: Outcome } | null {
+  const [offset, kind] = [toNumber(textOf(record, MARK.offset)), textOf(record, MARK.kind)];
   if (Number.isNaN(offset) || (kind !== 'replayed' && kind !== 'dropped')) return null;
-  return { offset, fate: { kind, atMs: toNumber(textOf(record, MARK.at)), note: textOf(record, MARK.note) } };
+  return { offset, outcome: { kind, atMs: toNumber(textOf(record, MARK.at)), note: textOf(record, MARK.note) } };
 }
 
 /** Headers of the message itself: its trace (W3C trace context). */
 const OWN_HEADERS = ['traceparent', 'tracestate'];
 
 /** The original record for its original topic: to the partition of its key, or without a key to its original one. */
-export function toReplayRecord({ position: place, original, record }: DeadLetter): TransactionRecord {
-  const headers: Record<string, string | Buffer> = { [REPLAYED_FROM]: toPositionText(place) };
+export function toReplayRecord({ position, original, record }: DeadLetter): TransactionRecord {
+  const headers: Record<string, string | Buffer> = { [REPLAYED_FROM]: toPositionText(position) };
   for (const name of OWN_HEADERS) {
     const value = record.headers[name];
     if (value !== undefined) headers[name] = value;
@@ -112,42 +109,42 @@ export function toReplayRecord({ position: place, original, record }: DeadLetter
   return { topic, ...(key === null ? { partition } : {}), key, value: record.value ?? Buffer.alloc(0), headers };
 }
 
-/** Every letter of a dead-letter topic, partition by partition, up to the current ends. */
+/** Reads the dead letters of a topic, partition by partition, up to the current ends. */
 export async function* readDeadLetters(log: LogReader, topic: string): AsyncGenerator<DeadLetter> {
   for (const { partition, start, end } of await log.bounds(topic))
     for await (const record of log.read({ topic, partition, start, end })) {
-      const letter = parseDeadLetter(record);
-      if (letter !== null) yield letter;
+      const deadLetter = parseDeadLetter(record);
+      if (deadLetter !== null) yield deadLetter;
     }
 }
 
-/** The fates of the letters of a dead-letter topic, by place. */
+/** The outcomes of a dead-letter topic, by position of the dead letter. */
 export async function readOutcomes(log: LogReader, topic: string): Promise<Map<string, Outcome>> {
-  const fates = new Map<string, Outcome>();
+  const outcomes = new Map<string, Outcome>();
   for (const { partition, start, end } of await log.bounds(topic))
     for await (const record of log.read({ topic, partition, start, end })) {
       const found = parseOutcome(record);
-      if (found !== null) fates.set(toPositionText({ topic, partition, offset: found.offset }), found.fate);
+      if (found !== null) outcomes.set(toPositionText({ topic, partition, offset: found.offset }), found.outcome);
     }
-  return fates;
+  return outcomes;
 }
 
-/** Which letters to select; absent members match all. */
+/** Which dead letters to select; absent members match all. */
 export interface Selection {
   readonly positions?: readonly RecordPosition[];
-  /** The original topic of the letters, its full name on the broker. */
+  /** Full name of the original topic. */
   readonly topic?: string;
   readonly reason?: string;
   readonly step?: string;
 }
 
-/** Creates the predicate. A reason matches by its beginning, since its end is often the input. */
-export function createIsSelected(selection: Selection): (letter: DeadLetter) => boolean {
-  const places = selection.positions === undefined ? null : new Set(selection.positions.map(toPositionText));
+/** Creates the predicate. A reason matches by its beginning, since its end often quotes the input. */
+export function createIsSelected(selection: Selection): (deadLetter: DeadLetter) => boolean {
+  const positions = selection.positions === undefined ? null : new Set(selection.positions.map(toPositionText));
   const { topic, reason, step } = selection;
-  return (letter) =>
-    (places === null || places.has(toPositionText(letter.position))) &&
-    (topic === undefined || letter.original.topic === topic) &&
-    (reason === undefined || letter.reason.startsWith(reason)) &&
-    (step === undefined || letter.step === step);
+  return (deadLetter) =>
+    (positions === null || positions.has(toPositionText(deadLetter.position))) &&
+    (topic === undefined || deadLetter.original.topic === topic) &&
+    (reason === undefined || deadLetter.reason.startsWith(reason)) &&
+    (step === undefined || deadLetter.step === step);
 }

@@ -1,26 +1,27 @@
 import { hashClosure } from '@playline/erasure';
-import { describe, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { EXIT } from '../command.ts';
 import { createOperator, ENVIRONMENT, NOW, newKey, put, T } from './test/operator.ts';
-import { toAgeText, toSpanText } from './times.ts';
+import { toAgeText, toSpanText } from './work.ts';
 
-describe('operator erasures', () => {
-  it.each([
-    ['no subcommand', [], 'Usage: npm run erasures'],
-    ['an unknown subcommand', ['eat'], 'expected a subcommand: list, show, verify, scrub, remove'],
-    ['the id of a person as a subcommand', ['bob'], 'expected a subcommand'],
-    ['a show of nothing', ['show'], "missing required argument 'id'"],
-    ['a verify of nothing', ['verify'], "missing required argument 'id'"],
-    ['an id that is none', ['show', 'bob'], 'expected the id of an erasure'],
-    ['an id too long', ['verify', `${'0'.repeat(32)}0`], 'expected the id of an erasure'],
-    ['two ids', ['show', '0'.repeat(32), '0'.repeat(32)], 'too many arguments'],
-    ['a scrub of something', ['scrub', '0'.repeat(32)], 'too many arguments'],
-    ['an option of another subcommand', ['remove', '--state', 'erased'], "unknown option '--state'"],
-    ['a state that is none', ['list', '--state', 'gone'], 'Allowed choices are waiting, erased, physically-erased'],
-    ['an environment that is none', ['list', '--environment', 'moon'], '--environment: expected'],
-    ['too many at once', ['list', '--max', '1001'], 'Expected a number from 1 to 1000'],
-    ['a place that is none', ['list', '--after', 'bob'], 'expected the id of an erasure'],
-  ])('answers %s with a message and exit code 2, and opens nothing', async (_what, args, sentence) => {
+it.each([
+  ['no subcommand', [], 'Usage: npm run erasures'],
+  ['an unknown subcommand', ['eat'], 'expected a subcommand: list, show, verify, scrub, remove'],
+  ['the id of a person as a subcommand', ['bob'], 'expected a subcommand'],
+  ['a show of nothing', ['show'], "missing required argument 'id'"],
+  ['a verify of nothing', ['verify'], "missing required argument 'id'"],
+  ['an id that is none', ['show', 'bob'], 'expected an x-erasure-id'],
+  ['an id too long', ['verify', `${'0'.repeat(32)}0`], 'expected an x-erasure-id'],
+  ['two ids', ['show', '0'.repeat(32), '0'.repeat(32)], 'too many arguments'],
+  ['a scrub of something', ['scrub', '0'.repeat(32)], 'too many arguments'],
+  ['an option of another subcommand', ['remove', '--state', 'erased'], "unknown option '--state'"],
+  ['a state that is none', ['list', '--state', 'gone'], 'Allowed choices are waiting, erased, physically-erased'],
+  ['an environment that is none', ['list', '--environment', 'moon'], '--environment: expected'],
+  ['too many', ['list', '--max', '1001'], 'Expected a number from 1 to 1000'],
+  ['an invalid position', ['list', '--after', 'bob'], 'expected an x-erasure-id'],
+])(
+  'the erasures command answers %s with a message and exit code 2, and opens nothing',
+  async (_what, args, sentence) => {
     const { run, opened } = await createOperator();
     const { code, progress, results } = await run(...args);
     expect(code).toBe(EXIT.usage);
@@ -28,241 +29,218 @@ describe('operator erasures', () => {
     expect(progress).not.toContain('bob');
     expect(results).toEqual([]);
     expect(opened).toEqual([]);
-  });
+  },
+);
 
-  it('says whether an id without a receipt is unfinished or unknown', async () => {
-    const { run, records } = await createOperator();
-    const { id } = await put(records, { requestedAt: NOW - 5 * 60_000 });
-    for (const word of ['show', 'verify']) {
-      const unfinished = await run(word, id);
-      expect(unfinished).toMatchObject({ code: EXIT.failed, results: [] });
-      expect(unfinished.progress).toContain(`erasure ${id} of ${ENVIRONMENT} is unfinished: requested`);
-      expect(unfinished.progress).toContain('5 min ago');
-      const unknown = await run(word, '0192f3a4-5b6c-7d8e-9f00-112233445566');
-      expect(unknown).toMatchObject({ code: EXIT.failed, results: [] });
-      expect(unknown.progress).toContain('no erasure 0192f3a4-5b6c-7d8e-9f00-112233445566 is known');
-    }
-  });
-
-  it('ends with exit code 3 when a store does not answer', async () => {
-    // In parallel: each waits as long as a store may take to start.
-    const [withoutRedis, withoutClickHouse] = await Promise.all([createOperator(), createOperator()]);
-    const { id } = await put(withoutRedis.records, { receipt: {} });
-    withoutRedis.people.readEpoch = async () => Promise.reject(new Error('away'));
-    withoutClickHouse.records.ready = async () => false;
-    const [verified, listed] = await Promise.all([withoutRedis.run('verify', id), withoutClickHouse.run('list')]);
-    expect(verified).toMatchObject({ code: EXIT.unreachable });
-    expect((await withoutRedis.run('show', id)).code).toBe(EXIT.ok);
-    expect(listed.code).toBe(EXIT.unreachable);
-    expect(listed.progress).toContain('ClickHouse does not answer');
-  });
+it('the erasures command reports whether an id without a receipt is unfinished or unknown', async () => {
+  const { run, records } = await createOperator();
+  const { id } = await put(records, { requestedAt: NOW - 5 * 60_000 });
+  for (const word of ['show', 'verify']) {
+    const unfinished = await run(word, id);
+    expect(unfinished).toMatchObject({ code: EXIT.failed, results: [] });
+    expect(unfinished.progress).toContain(`erasure ${id} of ${ENVIRONMENT} is unfinished: requested`);
+    expect(unfinished.progress).toContain('5 min ago');
+    const unknown = await run(word, '0192f3a4-5b6c-7d8e-9f00-112233445566');
+    expect(unknown).toMatchObject({ code: EXIT.failed, results: [] });
+    expect(unknown.progress).toContain('no erasure 0192f3a4-5b6c-7d8e-9f00-112233445566 is known');
+  }
 });
 
-describe('operator erasures list', () => {
-  it('lists the newest first with state and age, in pages, filtered by state or environment', async () => {
-    const { run, records } = await createOperator();
-    const at = (hours: number) => ({ requestedAt: NOW - hours * 3_600_000 });
-    const done = await put(records, { ...at(30), receipt: { physicallyErasedAt: T + 1, logExpiredAt: T + 2 } });
-    const clean = await put(records, { ...at(20), receipt: { physicallyErasedAt: T + 1 } });
-    const elsewhere = await put(records, { ...at(10), environmentId: 'other-development', receipt: {} });
-    const waiting = await put(records, at(3));
-    const { results } = await run('list');
-    expect(results).toEqual([
-      expect.stringMatching(new RegExp(`^${waiting.id}  demo-production  waiting +requested \\S+Z, 3 h ago$`)),
-      expect.stringContaining(`${elsewhere.id}  other-development  erased            `),
-      expect.stringContaining(`${clean.id}  demo-production  physically erased  `),
-      expect.stringMatching(new RegExp(`^${done.id}  demo-production  log expired +.*30 h ago.*identities 1$`)),
-    ]);
-    const idsOf = async (...words: string[]) => {
-      const page = await run('list', '--json', ...words);
-      expect(page.code).toBe(EXIT.ok);
-      return page.results.map((line) => JSON.parse(line).erasureId);
-    };
-    expect(await idsOf('--state', 'physically-erased')).toEqual([clean.id]);
-    expect(await idsOf('--environment', 'production')).toEqual([waiting.id, clean.id, done.id]);
-    expect(await idsOf('--environment', 'development', '--project', 'other')).toEqual([elsewhere.id]);
-    expect(await idsOf('--environment', 'other-development', '--state', 'waiting')).toEqual([]);
-    const first = await run('list', '--max', '3');
-    expect(first.results).toHaveLength(3);
-    expect(first.progress).toBe(`there are more: --after ${clean.id}`);
-    expect(await idsOf('--max', '3', '--after', clean.id)).toEqual([done.id]);
-    expect((await run('list', '--after', clean.id.replaceAll('-', ''))).results).toHaveLength(1);
-    const unknown = await run('list', '--after', '0'.repeat(32));
-    expect(unknown).toMatchObject({ code: EXIT.usage, results: [] });
-    expect((await run('list', '--environment', 'nobody-production')).results).toEqual(['no erasures']);
-  });
-});
-
-describe('operator erasures show', () => {
-  it('prints a receipt: what was done, what is still to come, and when', async () => {
-    const { run, records } = await createOperator();
-    const keys = [newKey(), newKey()];
-    const { id } = await put(records, { keys, receipt: {} });
-    const { code, results, text } = await run('show', id);
-    expect(code).toBe(EXIT.ok);
-    expect(results).toEqual([
-      `erasure     ${id}  demo-production  erased`,
-      'accepted    2026-06-14T23:59:58.000Z  26 h ago',
-      'cut-off     2026-06-15T00:00:00.000Z  26 h ago, what happened or was received up to here is erased',
-      'fenced      2026-06-15T00:00:01.000Z  25 h ago, 3 s behind the request',
-      'invisible   2026-06-15T00:00:10.000Z  25 h ago, 12 s behind the request: no query found a row any more',
-      'physical    still to come: with the next nightly removal, or npm run erasures -- remove',
-      'log         still to come: due 2026-06-18T06:00:00.000Z, in 2 d',
-      'identities  2',
-      `hash        ${hashClosure(keys).toString('hex')}  SHA-256 of their keys`,
-      'places      clickhouse.events  deleted 12, then found 0',
-      '            redis.i            deleted 2, then found not counted',
-      'log ends    audience.messages.v1/0  1234',
-      '            audience.messages.v1/1  7',
-      `trace       ${'c'.repeat(32)}`,
-    ]);
-    for (const key of keys) expect(text).not.toContain(key.toString('hex'));
-  });
-
-  it('shows the steps that were done later, and that the expiry of the log is overdue', async () => {
-    const { run, records } = await createOperator();
-    const late = await put(records, { receipt: { physicallyErasedAt: NOW - 60_000, logExpiresAt: NOW - 7_200_000 } });
-    const { text } = await run('show', late.id);
-    expect(text).toContain('physical    2026-06-16T01:59:00.000Z  60 s ago, no row stood in a file any more');
-    expect(text).toContain('log         still to come: DUE SINCE 2026-06-16T00:00:00.000Z, 2 h ago');
-    const done = await put(records, { receipt: { physicallyErasedAt: T + 1, logExpiredAt: NOW } });
-    expect((await run('show', done.id)).text).toContain('log         2026-06-16T02:00:00.000Z  0 s ago');
-    const { results } = await run('show', done.id, '--json');
-    expect(JSON.parse(results[0]!)).toMatchObject({
-      erasureId: done.id,
-      state: 'log expired',
-      closureCount: 1,
-      logExpiredAt: '2026-06-16T02:00:00.000Z',
-      deleted: { 'clickhouse.events': 12 },
-    });
-  });
-});
-
-describe('operator erasures verify', () => {
-  const createRow = (key: Buffer) => ({
-    environment_id: ENVIRONMENT,
-    event_time: T,
-    received_at: T,
-    identity_key: key,
-    anonymous_key: Buffer.alloc(16),
-    from_key: Buffer.alloc(16),
-    to_key: Buffer.alloc(16),
-  });
-
-  it('ends with 0 when nothing is left, and with 1 and the place when a row is', async () => {
-    const { run, records, rows } = await createOperator();
-    const { id, keys } = await put(records, { receipt: {} });
-    const clean = await run('verify', id);
-    expect(clean.code).toBe(EXIT.ok);
-    expect(clean.text).toContain('identities  1 of 1 looked for');
-    expect(clean.text).toContain('hash        matches');
-    expect(clean.text).toContain('redis.i');
-    expect(clean.results.at(-1)).toBe('verified: nothing is left');
-    rows.add('events', createRow(keys[0]!));
-    const { code, text, results } = await run('verify', id);
-    expect(code).toBe(EXIT.failed);
-    expect(text).toMatch(/left {8}clickhouse\.events +1 {2}in files 1, still to be removed/);
-    expect(results.at(-1)).toMatch(/^NOT VERIFIED: something is left/);
-    expect(text).not.toContain(keys[0]!.toString('hex'));
-    const json = JSON.parse((await run('verify', id, '--json')).results[0]!);
-    expect(json).toMatchObject({ erasureId: id, isVerified: false, left: { 'clickhouse.events': 1, 'redis.c': 0 } });
-  });
-
-  it('ends with 1 when a consent from before the cut-off is left, or the hash is of other keys', async () => {
-    const { run, records, people } = await createOperator();
-    const { id, keys } = await put(records, { receipt: {} });
-    const position = { partition: 0, offset: 1, loggedAtMs: T };
-    const consent = {
-      environmentId: ENVIRONMENT,
-      identityKey: keys[0]!,
-      status: 'full',
-      receivedAt: T,
-      position,
-    } as const;
-    await people.consents.apply(consent);
-    const { code, text } = await run('verify', id);
-    expect(code).toBe(EXIT.failed);
-    expect(text).toMatch(/redis\.c +1/);
-    const other = await put(records, { receipt: { closureHash: Buffer.alloc(32, 1) } });
-    const differs = await run('verify', other.id);
-    expect(differs.code).toBe(EXIT.failed);
-    expect(differs.text).toContain('hash        DIFFERS');
-  });
-
-  it('says why a hash cannot be checked, and which later erasure covers the rest', async () => {
-    const { run, records } = await createOperator();
-    const [named, other] = [newKey(), newKey()];
-    const first = await put(records, { keys: [named], receipt: { closureCount: 2 } });
-    const later = await put(records, { keys: [named, other] });
-    const { code, text } = await run('verify', first.id);
-    expect(code).toBe(EXIT.failed);
-    expect(text).toContain('identities  1 of 2 looked for');
-    expect(text).toContain('cannot be checked: 1 keys are not known any more');
-    expect(text).toContain(`covered by ${later.id}: verify that one`);
-  });
-
-  it('gives no answer where Redis is empty or half rebuilt', async () => {
-    const { run, records, people } = await createOperator();
-    const { id } = await put(records, { receipt: {} });
-    people.readEpoch = async () => null;
-    const { code, progress, results } = await run('verify', id);
-    expect({ code, results }).toEqual({ code: EXIT.failed, results: [] });
-    expect(progress).toMatch(/^erasures verify: /);
-  });
-});
-
-describe('operator erasures scrub and remove', () => {
-  const left = {
-    environment_id: ENVIRONMENT,
-    event_time: T,
-    received_at: T,
-    anonymous_key: Buffer.alloc(16),
-    from_key: Buffer.alloc(16),
-    to_key: Buffer.alloc(16),
+it('erasures list lists the newest first with state and age, in pages, filtered by state or environment', async () => {
+  const { run, records } = await createOperator();
+  const at = (hours: number) => ({ requestedAt: NOW - hours * 3_600_000 });
+  const done = await put(records, { ...at(30), receipt: { physicallyErasedAt: T + 1, logExpiredAt: T + 2 } });
+  const clean = await put(records, { ...at(20), receipt: { physicallyErasedAt: T + 1 } });
+  const elsewhere = await put(records, { ...at(10), environmentId: 'other-development', receipt: {} });
+  const waiting = await put(records, at(3));
+  const { results } = await run('list');
+  expect(results).toEqual([
+    expect.stringMatching(new RegExp(`^${waiting.id}  demo-production  waiting +requested \\S+Z, 3 h ago$`)),
+    expect.stringContaining(`${elsewhere.id}  other-development  erased            `),
+    expect.stringContaining(`${clean.id}  demo-production  physically erased  `),
+    expect.stringMatching(new RegExp(`^${done.id}  demo-production  log expired +.*30 h ago.*identities 1$`)),
+  ]);
+  const idsOf = async (...more: string[]) => {
+    const page = await run('list', '--json', ...more);
+    expect(page.code).toBe(EXIT.ok);
+    return page.results.map((line) => JSON.parse(line).erasureId);
   };
+  expect(await idsOf('--state', 'physically-erased')).toEqual([clean.id]);
+  expect(await idsOf('--environment', 'production')).toEqual([waiting.id, clean.id, done.id]);
+  expect(await idsOf('--environment', 'development', '--project', 'other')).toEqual([elsewhere.id]);
+  expect(await idsOf('--environment', 'other-development', '--state', 'waiting')).toEqual([]);
+  const first = await run('list', '--max', '3');
+  expect(first.results).toHaveLength(3);
+  expect(first.progress).toBe(`more erasures: --after ${clean.id}`);
+  expect(await idsOf('--max', '3', '--after', clean.id)).toEqual([done.id]);
+  expect((await run('list', '--after', clean.id.replaceAll('-', ''))).results).toHaveLength(1);
+  const unknown = await run('list', '--after', '0'.repeat(32));
+  expect(unknown).toMatchObject({ code: EXIT.usage, results: [] });
+  expect((await run('list', '--environment', 'unknown-production')).results).toEqual(['no erasures']);
+});
 
-  it('find what is left, delete it and end with 1; then nothing is left and they end with 0', async () => {
-    const { run, records, rows } = await createOperator();
-    const { id, keys } = await put(records, { receipt: {} });
-    rows.add('events', { ...left, identity_key: keys[0]! });
-    const blocked = await run('remove');
-    expect(blocked.code).toBe(EXIT.failed);
-    expect(blocked.text).toContain('IN FILES    1 rows in events of demo-production by identity_key');
-    expect(blocked.text).toContain('receipts    0 marked');
-    const found = await run('scrub');
-    expect(found.code).toBe(EXIT.failed);
-    expect(found.text).toContain('FOUND       1 rows in events of demo-production by identity_key');
-    expect(found.progress).toContain('check 1 found');
-    const clean = await run('scrub');
-    expect(clean).toMatchObject({ code: EXIT.ok, results: ['looked for  1 fences', 'nothing is left'] });
-    const removed = await run('remove', '--json');
-    expect(removed.code).toBe(EXIT.ok);
-    expect(JSON.parse(removed.results[0]!)).toEqual({ fences: 1, foundOnDisk: [], marked: 1, deferred: 0 });
-    expect((await run('show', id)).text).toContain('physically erased');
-    for (const { text, progress } of [blocked, found, clean, removed])
-      expect(text + progress).not.toContain(keys[0]!.toString('hex'));
-  });
+it('erasures show prints a receipt: what was done, what is still to come, and when', async () => {
+  const { run, records } = await createOperator();
+  const keys = [newKey(), newKey()];
+  const { id } = await put(records, { keys, receipt: {} });
+  const { code, results, text } = await run('show', id);
+  expect(code).toBe(EXIT.ok);
+  expect(results).toEqual([
+    `erasure     ${id}  demo-production  erased`,
+    'accepted    2026-06-14T23:59:58.000Z  26 h ago',
+    'cut-off     2026-06-15T00:00:00.000Z  26 h ago, data that happened or was received until here is erased',
+    'fenced      2026-06-15T00:00:01.000Z  25 h ago, 3 s after the request',
+    'invisible   2026-06-15T00:00:10.000Z  25 h ago, 12 s after the request: no query finds a row',
+    'physical    pending: the next nightly removal, or npm run erasures -- remove',
+    'log         pending: due 2026-06-18T06:00:00.000Z, in 2 d',
+    'identities  2',
+    `hash        ${hashClosure(keys).toString('hex')}  SHA-256 of their keys`,
+    'stores      clickhouse.events  deleted 12, then found 0',
+    '            redis.i            deleted 2, then found not counted',
+    'log ends    audience.messages.v1/0  1234',
+    '            audience.messages.v1/1  7',
+    `trace       ${'c'.repeat(32)}`,
+  ]);
+  for (const key of keys) expect(text).not.toContain(key.toString('hex'));
+});
 
-  it('end when interrupted, and say that they can be run again', async () => {
-    const { run, records, stop, rows } = await createOperator();
-    await put(records, { receipt: {} });
-    stop.abort();
-    for (const word of ['scrub', 'remove']) {
-      const { code, progress, results } = await run(word);
-      expect({ code, results }).toEqual({ code: EXIT.failed, results: [] });
-      expect(progress).toContain('interrupted: nothing is half done');
-    }
-    expect(await rows.readBatches()).toEqual([]);
+it('erasures show shows the steps that were done later, and that the expiry of the log is overdue', async () => {
+  const { run, records } = await createOperator();
+  const late = await put(records, { receipt: { physicallyErasedAt: NOW - 60_000, logExpiresAt: NOW - 7_200_000 } });
+  const { text } = await run('show', late.id);
+  expect(text).toContain('physical    2026-06-16T01:59:00.000Z  60 s ago, no row remains in a file');
+  expect(text).toContain('log         pending: DUE SINCE 2026-06-16T00:00:00.000Z, 2 h ago');
+  const done = await put(records, { receipt: { physicallyErasedAt: T + 1, logExpiredAt: NOW } });
+  expect((await run('show', done.id)).text).toContain('log         2026-06-16T02:00:00.000Z  0 s ago');
+  const { results } = await run('show', done.id, '--json');
+  expect(JSON.parse(results[0]!)).toMatchObject({
+    erasureId: done.id,
+    state: 'log expired',
+    closureCount: 1,
+    logExpiredAt: '2026-06-16T02:00:00.000Z',
+    deleted: { 'clickhouse.events': 12 },
   });
 });
 
-describe('a span of time', () => {
-  it('is shown in the largest unit of which there are at least two', () => {
-    expect([0, 999, 1_000, 119_000, 120_000, 7_199_999, 7_200_000, 172_800_000].map(toSpanText)).toEqual([
-      ...['0 s', '0 s', '1 s', '119 s', '2 min', '119 min', '2 h', '2 d'],
-    ]);
-    expect([toAgeText(1_000, 4_000), toAgeText(9_000, 4_000), toAgeText(4_000, 4_000)]).toEqual([
-      ...['3 s ago', 'in 5 s', '0 s ago'],
-    ]);
-  });
+const createRow = (key: Buffer) => ({
+  environment_id: ENVIRONMENT,
+  event_time: T,
+  received_at: T,
+  identity_key: key,
+  anonymous_key: Buffer.alloc(16),
+  from_key: Buffer.alloc(16),
+  to_key: Buffer.alloc(16),
+});
+
+it('erasures verify ends with 0 when nothing is left, and with 1 and the store when a row is', async () => {
+  const { run, records, rows } = await createOperator();
+  const { id, keys } = await put(records, { receipt: {} });
+  const clean = await run('verify', id);
+  expect(clean.code).toBe(EXIT.ok);
+  expect(clean.text).toContain('identities  1 of 1 searched');
+  expect(clean.text).toContain('hash        matches');
+  expect(clean.text).toContain('redis.i');
+  expect(clean.results.at(-1)).toBe('verified: nothing is left');
+  rows.add('events', createRow(keys[0]!));
+  const { code, text, results } = await run('verify', id);
+  expect(code).toBe(EXIT.failed);
+  expect(text).toMatch(/left {8}clickhouse\.events +1 {2}in files 1, removal pending/);
+  expect(results.at(-1)).toMatch(/^NOT VERIFIED: data from before the cut-off is left/);
+  expect(text).not.toContain(keys[0]!.toString('hex'));
+  const json = JSON.parse((await run('verify', id, '--json')).results[0]!);
+  expect(json).toMatchObject({ erasureId: id, isVerified: false, left: { 'clickhouse.events': 1, 'redis.c': 0 } });
+});
+
+it('erasures verify ends with 1 when a consent from before the cut-off is left, or the hash is of other keys', async () => {
+  const { run, records, people } = await createOperator();
+  const { id, keys } = await put(records, { receipt: {} });
+  const position = { partition: 0, offset: 1, loggedAtMs: T };
+  const consent = {
+    environmentId: ENVIRONMENT,
+    identityKey: keys[0]!,
+    status: 'full',
+    receivedAt: T,
+    position,
+  } as const;
+  await people.consents.apply(consent);
+  const { code, text } = await run('verify', id);
+  expect(code).toBe(EXIT.failed);
+  expect(text).toMatch(/redis\.c +1/);
+  const other = await put(records, { receipt: { closureHash: Buffer.alloc(32, 1) } });
+  const differs = await run('verify', other.id);
+  expect(differs.code).toBe(EXIT.failed);
+  expect(differs.text).toContain('hash        DIFFERS');
+});
+
+it('erasures verify explains why a hash cannot be checked, and which later erasure covers the rest', async () => {
+  const { run, records } = await createOperator();
+  const [named, other] = [newKey(), newKey()];
+  const first = await put(records, { keys: [named], receipt: { closureCount: 2 } });
+  const later = await put(records, { keys: [named, other] });
+  const { code, text } = await run('verify', first.id);
+  expect(code).toBe(EXIT.failed);
+  expect(text).toContain('identities  1 of 2 searched');
+  expect(text).toContain('cannot be checked: 1 keys are unknown');
+  expect(text).toContain(`verify ${later.id}, which covers the rest`);
+});
+
+it('erasures verify gives no answer where Redis is empty or half rebuilt', async () => {
+  const { run, records, people } = await createOperator();
+  const { id } = await put(records, { receipt: {} });
+  people.readEpoch = async () => null;
+  const { code, progress, results } = await run('verify', id);
+  expect({ code, results }).toEqual({ code: EXIT.failed, results: [] });
+  expect(progress).toMatch(/^erasures verify: /);
+});
+
+const left = {
+  environment_id: ENVIRONMENT,
+  event_time: T,
+  received_at: T,
+  anonymous_key: Buffer.alloc(16),
+  from_key: Buffer.alloc(16),
+  to_key: Buffer.alloc(16),
+};
+
+it('erasures scrub and remove find what is left, delete it and end with 1; then nothing is left and they end with 0', async () => {
+  const { run, records, rows } = await createOperator();
+  const { id, keys } = await put(records, { receipt: {} });
+  rows.add('events', { ...left, identity_key: keys[0]! });
+  const blocked = await run('remove');
+  expect(blocked.code).toBe(EXIT.failed);
+  expect(blocked.text).toContain('IN FILES    1 rows in events of demo-production by identity_key');
+  expect(blocked.text).toContain('receipts    0 marked');
+  const found = await run('scrub');
+  expect(found.code).toBe(EXIT.failed);
+  expect(found.text).toContain('FOUND       1 rows in events of demo-production by identity_key');
+  expect(found.progress).toContain('pass 1 found');
+  const clean = await run('scrub');
+  expect(clean).toMatchObject({ code: EXIT.ok, results: ['searched    1 fences', 'nothing is left'] });
+  const removed = await run('remove', '--json');
+  expect(removed.code).toBe(EXIT.ok);
+  expect(JSON.parse(removed.results[0]!)).toEqual({ fences: 1, foundOnDisk: [], marked: 1, deferred: 0 });
+  expect((await run('show', id)).text).toContain('physically erased');
+  for (const { text, progress } of [blocked, found, clean, removed])
+    expect(text + progress).not.toContain(keys[0]!.toString('hex'));
+});
+
+it('erasures scrub and remove can be interrupted and run again', async () => {
+  const { run, records, stop, rows } = await createOperator();
+  await put(records, { receipt: {} });
+  stop.abort();
+  for (const word of ['scrub', 'remove']) {
+    const { code, progress, results } = await run(word);
+    expect({ code, results }).toEqual({ code: EXIT.failed, results: [] });
+    expect(progress).toContain('interrupted: run the command again');
+  }
+  expect(await rows.readBatches()).toEqual([]);
+});
+
+it('a span of time is shown in the largest unit of which there are at least two', () => {
+  expect([0, 999, 1_000, 119_000, 120_000, 7_199_999, 7_200_000, 172_800_000].map(toSpanText)).toEqual([
+    ...['0 s', '0 s', '1 s', '119 s', '2 min', '119 min', '2 h', '2 d'],
+  ]);
+  expect([toAgeText(1_000, 4_000), toAgeText(9_000, 4_000), toAgeText(4_000, 4_000)]).toEqual([
+    ...['3 s ago', 'in 5 s', '0 s ago'],
+  ]);
 });

@@ -1,36 +1,34 @@
 import { toUuidText } from '@playline/contracts';
 import { type ErasureReceipt, stateOf } from '@playline/erasure';
-import { EXIT, type ExitCode } from '../command.ts';
+import { EXIT, type ExitCode, printResult } from '../command.ts';
 import { toTimeText } from '../identity/context.ts';
-import type { ErasureWork } from './stores.ts';
-import { toAgeText, toLine, toLinesOf, toSpanText } from './times.ts';
+import { type ErasureWork, toAgeText, toLine, toLinesOf, toSpanText } from './work.ts';
 
-/** `erasures show`: one receipt, for people. */
+/** `erasures show`: prints a receipt. */
 export async function show(work: ErasureWork): Promise<ExitCode> {
-  const { context, records, isJson, terminal, erasureId } = work;
+  const { context, records, json, terminal, erasureId } = work;
   const receipt = await records.readReceipt(erasureId);
   if (receipt === null) return explainAbsence(work);
-  if (isJson) terminal.result(JSON.stringify(toJson(receipt)));
-  else for (const line of toLines(receipt, context.wallClockMs())) terminal.result(line);
+  printResult(terminal, { json }, toJson(receipt), toLines(receipt, context.wallClockMs()));
   return EXIT.ok;
 }
 
-/** Says whether an erasure without a receipt is unfinished or unknown. */
+/** Reports whether an erasure without a receipt is unfinished or unknown. */
 export async function explainAbsence({ context, records, terminal, erasureId }: ErasureWork): Promise<ExitCode> {
   const [request] = await records.readRequests([erasureId]);
   const id = toUuidText(erasureId);
-  if (request === undefined) {
+  if (request === undefined)
     terminal.progress(
-      `no erasure ${id} is known: no request of this id was ever read from the topic. One that the gateway has only just ` +
-        'answered is read within seconds; else the id, or the deployment, is another one',
+      `no erasure ${id} is known. A new request is known within seconds of the gateway's answer; otherwise check the id and ` +
+        'the deployment',
     );
-    return EXIT.failed;
+  else {
+    const { requestedAt, environmentId } = request;
+    const age = toAgeText(requestedAt, context.wallClockMs());
+    terminal.progress(
+      `erasure ${id} of ${environmentId} is unfinished: requested ${toTimeText(requestedAt)}, ${age}, and without a receipt`,
+    );
   }
-  const { requestedAt, environmentId } = request;
-  const age = toAgeText(requestedAt, context.wallClockMs());
-  terminal.progress(
-    `erasure ${id} of ${environmentId} is unfinished: requested ${toTimeText(requestedAt)}, ${age}, and it has no receipt yet`,
-  );
   return EXIT.failed;
 }
 
@@ -38,23 +36,23 @@ function toLines(receipt: ErasureReceipt, nowMs: number): string[] {
   const { acceptedAt } = receipt;
   const at: At = (name, ms, note) =>
     toLine(name, [toTimeText(ms), `${toAgeText(ms, nowMs)}${note === undefined ? '' : `, ${note}`}`].join('  '));
-  const behind = (ms: number) => `${toSpanText(ms - acceptedAt)} behind the request`;
+  const behind = (ms: number) => `${toSpanText(ms - acceptedAt)} after the request`;
   return [
     toLine('erasure', `${toUuidText(receipt.erasureId)}  ${receipt.environmentId}  ${stateOf(receipt)}`),
     at('accepted', acceptedAt),
-    at('cut-off', receipt.cutoffAt, 'what happened or was received up to here is erased'),
+    at('cut-off', receipt.cutoffAt, 'data that happened or was received until here is erased'),
     at('fenced', receipt.fencedAt, behind(receipt.fencedAt)),
-    at('invisible', receipt.visiblyErasedAt, `${behind(receipt.visiblyErasedAt)}: no query found a row any more`),
+    at('invisible', receipt.visiblyErasedAt, `${behind(receipt.visiblyErasedAt)}: no query finds a row`),
     physicalLine(receipt, at),
     logLine(receipt, { at, nowMs }),
     toLine('identities', String(receipt.closureCount)),
     toLine('hash', `${receipt.closureHash.toString('hex')}  SHA-256 of their keys`),
-    ...toLinesOf('places', countsOf(receipt)),
+    ...toLinesOf('stores', countsOf(receipt)),
     ...toLinesOf(
       'log ends',
       Object.keys(receipt.logEnds)
         .sort()
-        .map((place) => `${place}  ${receipt.logEnds[place]}`),
+        .map((partition) => `${partition}  ${receipt.logEnds[partition]}`),
     ),
     toLine('trace', receipt.traceId),
   ];
@@ -63,24 +61,22 @@ function toLines(receipt: ErasureReceipt, nowMs: number): string[] {
 type At = (name: string, ms: number, note?: string) => string;
 
 function physicalLine({ physicallyErasedAt }: ErasureReceipt, at: At): string {
-  if (physicallyErasedAt !== null) return at('physical', physicallyErasedAt, 'no row stood in a file any more');
-  return toLine('physical', 'still to come: with the next nightly removal, or npm run erasures -- remove');
+  if (physicallyErasedAt !== null) return at('physical', physicallyErasedAt, 'no row remains in a file');
+  return toLine('physical', 'pending: the next nightly removal, or npm run erasures -- remove');
 }
 
 function logLine({ logExpiredAt, logExpiresAt }: ErasureReceipt, { at, nowMs }: { at: At; nowMs: number }): string {
-  if (logExpiredAt !== null) return at('log', logExpiredAt, 'every partition began at or behind the ends below');
+  if (logExpiredAt !== null) return at('log', logExpiredAt, 'every partition starts at or after the ends below');
   const due = `${toTimeText(logExpiresAt)}, ${toAgeText(logExpiresAt, nowMs)}`;
-  return toLine('log', `still to come: ${logExpiresAt < nowMs ? 'DUE SINCE' : 'due'} ${due}`);
+  return toLine('log', `pending: ${logExpiresAt < nowMs ? 'DUE SINCE' : 'due'} ${due}`);
 }
 
 function countsOf({ deleted, verified }: ErasureReceipt): string[] {
-  const places = [...new Set([...Object.keys(deleted), ...Object.keys(verified)])].sort();
-  const width = places
-    .map((place) => place.length)
-    .reduce((most, each) => Math.max(most, each), Number.NEGATIVE_INFINITY);
-  const said = (count: number | undefined) => (count === undefined ? 'not counted' : String(count));
-  return places.map(
-    (place) => `${place.padEnd(width)}  deleted ${said(deleted[place])}, then found ${said(verified[place])}`,
+  const stores = [...new Set([...Object.keys(deleted), ...Object.keys(verified)])].sort();
+  const width = stores.reduce((most, { length }) => Math.max(most, length), 0);
+  const toText = (count: number | undefined) => (count === undefined ? 'not counted' : String(count));
+  return stores.map(
+    (store) => `${store.padEnd(width)}  deleted ${toText(deleted[store])}, then found ${toText(verified[store])}`,
   );
 }
 

@@ -1,13 +1,13 @@
+/** `erasures scrub` and `erasures remove`. */
 import { removeFromDisk, type Survivors, scrub as scrubRows } from '@playline/erasure';
-import { EXIT, type ExitCode } from '../command.ts';
+import { EXIT, type ExitCode, printResult } from '../command.ts';
 import { withPeople } from '../rebuild/with-stores.ts';
-import { type ErasuresWork, withRows } from './stores.ts';
-import { toLine } from './times.ts';
+import { type ErasuresWork, toLine, withRows } from './work.ts';
 
-/** `erasures scrub`: looks for rows, links and consents of all people who were ever erased, and deletes them. */
-export async function scrub({ context, records, isJson, terminal }: ErasuresWork): Promise<ExitCode> {
+/** Deletes rows, links and consents of all people who were erased. */
+export async function scrub({ context, records, json, terminal }: ErasuresWork): Promise<ExitCode> {
   const { wallClockMs, stop: signal } = context;
-  terminal.progress('looking for rows of people who were erased');
+  terminal.progress('searching for rows of people who were erased');
   const scrubbed = await withPeople(context, ({ guards }) =>
     withRows(context, (rows) =>
       scrubRows({
@@ -16,28 +16,25 @@ export async function scrub({ context, records, isJson, terminal }: ErasuresWork
         wallClockMs,
         signal,
         people: guards,
-        onSurvivors: (survivors, look) => {
-          for (const each of survivors) terminal.progress(`check ${look} found ${toText(each)}: deleting`);
+        onSurvivors: (survivors, pass) => {
+          for (const each of survivors) terminal.progress(`pass ${pass} found ${toText(each)}: deleting`);
         },
       }),
     ),
   );
   const { fences, unfinished, found, swept } = scrubbed;
-  if (isJson) terminal.result(JSON.stringify(scrubbed));
-  else {
-    const leftOut = unfinished === 0 ? '' : `; ${unfinished} of erasures under way left out`;
-    terminal.result(toLine('looked for', `${fences} fences${leftOut}`));
-    for (const each of found) terminal.result(toLine('FOUND', toText(each)));
-    for (const each of swept) terminal.result(toLine('swept', toText(each)));
-    terminal.result(
-      found.length === 0 ? 'nothing is left' : 'nothing is left now; find out who wrote it behind the fence',
-    );
-  }
+  const skipped = unfinished === 0 ? '' : `; ${unfinished} of running erasures skipped`;
+  printResult(terminal, { json }, scrubbed, [
+    toLine('searched', `${fences} fences${skipped}`),
+    ...found.map((each) => toLine('FOUND', toText(each))),
+    ...swept.map((each) => toLine('swept', toText(each))),
+    found.length === 0 ? 'nothing is left' : 'nothing is left now; find out which service wrote it behind the fence',
+  ]);
   return found.length === 0 ? EXIT.ok : EXIT.failed;
 }
 
-/** `erasures remove`: removes deleted rows from the files, and marks the receipts. */
-export async function remove({ context, records, isJson, terminal }: ErasuresWork): Promise<ExitCode> {
+/** Removes deleted rows from the files, and marks the receipts. */
+export async function remove({ context, records, json, terminal }: ErasuresWork): Promise<ExitCode> {
   const { wallClockMs, stop: signal } = context;
   terminal.progress('rewriting files with deleted rows; the old files are gone after about eight minutes');
   let lastFiles = 0;
@@ -48,21 +45,20 @@ export async function remove({ context, records, isJson, terminal }: ErasuresWor
       wallClockMs,
       signal,
       onReplaced: (files) => {
-        if (files !== lastFiles) terminal.progress(`${files} replaced files are still there`);
+        if (files !== lastFiles) terminal.progress(`${files} replaced files remain`);
         lastFiles = files;
       },
     }),
   );
   const { fences, foundOnDisk, marked, deferred } = removal;
-  if (isJson) terminal.result(JSON.stringify(removal));
-  else {
-    terminal.result(toLine('looked for', `${fences} fences in files`));
-    for (const each of foundOnDisk) terminal.result(toLine('IN FILES', toText(each)));
-    const waiting =
-      deferred === 0 ? '' : `, ${deferred} wait for the next removal: their people are being erased again`;
-    terminal.result(toLine('receipts', `${marked} marked as physically erased${waiting}`));
-    if (foundOnDisk.length > 0) terminal.result('no receipt was marked: npm run erasures -- scrub, then remove again');
-  }
+  const waiting = deferred === 0 ? '' : `, ${deferred} wait for the next removal: their people are being erased again`;
+  const next = 'no receipt was marked: run npm run erasures -- scrub, then remove again';
+  printResult(terminal, { json }, removal, [
+    toLine('searched', `${fences} fences in files`),
+    ...foundOnDisk.map((each) => toLine('IN FILES', toText(each))),
+    toLine('receipts', `${marked} marked as physically erased${waiting}`),
+    ...(foundOnDisk.length > 0 ? [next] : []),
+  ]);
   return foundOnDisk.length === 0 ? EXIT.ok : EXIT.failed;
 }
 
@@ -71,7 +67,4 @@ const IN_REDIS: Readonly<Record<string, string>> = { 'redis.i': 'linked identiti
 const toText = ({ table, column, as, environmentId, rows }: Survivors) =>
   table in IN_REDIS
     ? `${rows} ${IN_REDIS[table]} in Redis of ${environmentId}`
-    : toRowsText({ table, column, as, environmentId, rows });
-
-const toRowsText = ({ table, column, as, environmentId, rows }: Survivors) =>
-  `${rows} rows in ${table} of ${environmentId} by ${column}${as === 'own' ? '' : ', carried by somebody else'}`;
+    : `${rows} rows in ${table} of ${environmentId} by ${column}${as === 'own' ? '' : ', carried by another identity'}`;

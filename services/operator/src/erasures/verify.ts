@@ -1,44 +1,40 @@
 import { toUuidText } from '@playline/contracts';
 import { isVerified, type Verification, verifyReceipt } from '@playline/erasure';
-import { EXIT, type ExitCode } from '../command.ts';
+import { EXIT, type ExitCode, printResult } from '../command.ts';
 import { withPeople } from '../rebuild/with-stores.ts';
 import { explainAbsence } from './show.ts';
-import { type ErasureWork, withRows } from './stores.ts';
-import { toLine, toLinesOf } from './times.ts';
+import { type ErasureWork, toLine, toLinesOf, withRows } from './work.ts';
 
-/** `erasures verify`: checks now that everything in a receipt is gone. */
+/** `erasures verify`: verifies that everything in a receipt is gone. */
 export async function verify(work: ErasureWork): Promise<ExitCode> {
-  const { context, records, isJson, terminal, erasureId } = work;
+  const { context, records, json, terminal, erasureId } = work;
   const { wallClockMs } = context;
-  // Checked first, so that a missing receipt is reported even when Redis is away.
+  // First, so that a missing receipt is reported even when Redis is down.
   if ((await records.readReceipt(erasureId)) === null) return explainAbsence(work);
   const verification = await withPeople(context, (people) =>
     withRows(context, (rows) => verifyReceipt({ records, rows, people, wallClockMs, checkDisk: true }, erasureId)),
   );
   if (verification === null) return explainAbsence(work);
   const isWhole = isVerified(verification);
-  if (isJson) terminal.result(JSON.stringify({ ...toJson(verification), isVerified: isWhole }));
-  else for (const line of toLines(verification, isWhole)) terminal.result(line);
+  printResult(terminal, { json }, { ...toJson(verification), isVerified: isWhole }, toLines(verification, isWhole));
   return isWhole ? EXIT.ok : EXIT.failed;
 }
 
 function toLines(verification: Verification, isWhole: boolean): string[] {
-  const { receipt, identities, remaining: left, onDisk } = verification;
-  const width = Object.keys(left)
-    .map((place) => place.length)
-    .reduce((most, each) => Math.max(most, each), Number.NEGATIVE_INFINITY);
-  const inFiles = (place: string) => {
-    const rows = onDisk?.[place];
+  const { receipt, identities, remaining, onDisk } = verification;
+  const width = Object.keys(remaining).reduce((most, { length }) => Math.max(most, length), 0);
+  const inFiles = (store: string) => {
+    const rows = onDisk?.[store];
     if (rows === undefined) return '';
-    return `  in files ${rows}${rows > 0 && receipt.physicallyErasedAt === null ? ', still to be removed' : ''}`;
+    return `  in files ${rows}${rows > 0 && receipt.physicallyErasedAt === null ? ', removal pending' : ''}`;
   };
   return [
     toLine('erasure', `${toUuidText(receipt.erasureId)}  ${receipt.environmentId}`),
-    toLine('identities', `${identities} of ${receipt.closureCount} looked for`),
+    toLine('identities', `${identities} of ${receipt.closureCount} searched`),
     toLine('hash', hashSentenceOf(verification)),
     ...toLinesOf(
       'left',
-      Object.entries(left).map(([place, count]) => `${place.padEnd(width)}  ${count}${inFiles(place)}`),
+      Object.entries(remaining).map(([store, count]) => `${store.padEnd(width)}  ${count}${inFiles(store)}`),
     ),
     isWhole ? 'verified: nothing is left' : `NOT VERIFIED: ${reasonOf(verification)}`,
   ];
@@ -47,27 +43,26 @@ function toLines(verification: Verification, isWhole: boolean): string[] {
 function hashSentenceOf({ hash, receipt, identities, laterErasures }: Verification): string {
   const later = laterErasures.map(toUuidText).join(', ');
   if (hash === 'matches') return 'matches: these are the keys that were erased';
-  if (hash === 'differs') return 'DIFFERS: fences and request name other keys than those that were erased';
+  if (hash === 'differs') return 'DIFFERS: fences and request have other keys than those that were erased';
   const why =
     later === ''
-      ? 'their fences stand under another erasure of the same person, or are missing'
-      : `their fences stand under a later erasure of the same person, and a fence bears the id of the last: ${later}`;
-  return `cannot be checked: ${receipt.closureCount - identities} keys are not known any more; ${why}`;
+      ? 'their fences belong to another erasure of the person, or are missing'
+      : `their fences belong to a later erasure of the person: ${later}`;
+  return `cannot be checked: ${receipt.closureCount - identities} keys are unknown; ${why}`;
 }
 
-function reasonOf({ hash, remaining: left, onDisk, receipt, laterErasures }: Verification): string {
+function reasonOf({ hash, remaining, onDisk, receipt, laterErasures }: Verification): string {
   const isAny = (counts: Readonly<Record<string, number>>) => Object.values(counts).some((count) => count > 0);
-  if (isAny(left))
-    return 'something is left that is not later than the cut-off; npm run erasures -- scrub deletes them';
+  if (isAny(remaining)) return 'data from before the cut-off is left; npm run erasures -- scrub deletes it';
   if (receipt.physicallyErasedAt !== null && onDisk !== null && isAny(onDisk))
-    return 'rows stand in files, and the receipt says that none does; npm run erasures -- remove';
+    return 'files have rows, although the receipt reports none; run npm run erasures -- remove';
   if (hash === 'differs') return 'the keys are not those of the receipt';
   const [later] = laterErasures;
-  const look = later === undefined ? '' : `; the rest is covered by ${toUuidText(later)}: verify that one`;
-  return `not everybody could be looked for${look}`;
+  const next = later === undefined ? '' : `; verify ${toUuidText(later)}, which covers the rest`;
+  return `not every key could be searched${next}`;
 }
 
-function toJson({ receipt, identities, hash, laterErasures, remaining: left, onDisk }: Verification): object {
+function toJson({ receipt, identities, hash, laterErasures, remaining, onDisk }: Verification): object {
   const { erasureId, environmentId, closureCount } = receipt;
   return {
     erasureId: toUuidText(erasureId),
@@ -76,7 +71,7 @@ function toJson({ receipt, identities, hash, laterErasures, remaining: left, onD
     closureCount,
     hash,
     laterErasures: laterErasures.map(toUuidText),
-    left,
+    left: remaining,
     onDisk,
   };
 }

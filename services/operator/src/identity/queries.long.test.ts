@@ -1,6 +1,6 @@
 import { createQueryRows } from '@playline/stores';
 import { messageRecordOf, until } from '@playline/testkit';
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { afterAll, beforeAll, expect, it, vi } from 'vitest';
 import { createAddresses } from '../addresses.ts';
 import { configSchema } from '../config.ts';
 import { type LinkParts, openRebuildFixture, type RebuildFixture } from '../test/rebuild-fixture.ts';
@@ -9,7 +9,7 @@ import { createIdentityTables } from './tables.ts';
 // Linkers and writers start as processes, which takes long on a busy machine.
 vi.setConfig({ testTimeout: 240_000 });
 
-const ENVIRONMENT = 'questions-development';
+const ENVIRONMENT = 'queries-development';
 const TOPICS_READ = ['audience.identity-decisions.v1', 'audience.messages.v1'];
 
 let fixture: RebuildFixture;
@@ -19,7 +19,7 @@ type Kind = LinkParts['fromKind'];
 const key = (kind: Kind, id: string) => fixture.keyOf(ENVIRONMENT, kind, id);
 const hex = (kind: Kind, id: string) => key(kind, id).toString('hex');
 const of = (kind: Kind, id: string) => ['--environment', ENVIRONMENT, '--kind', kind, '--id', id];
-const ask = async (...args: string[]) => {
+const query = async (...args: string[]) => {
   const { code, results, progress } = await fixture.restore('identity', ...args, '--json');
   return { code, rows: results.map((line) => JSON.parse(line)), progress };
 };
@@ -57,99 +57,88 @@ beforeAll(async () => {
 }, 240_000);
 afterAll(() => fixture.close());
 
-describe('identity, on the stores of a deployment', () => {
-  it('resolve names the person that Redis and the tables have', async () => {
-    const { code, rows } = await ask('resolve', ...of('anonymous', 'device'));
-    expect({ code, rows }).toMatchObject({ code: 0, rows: [{ isLinked: true, agrees: true }] });
-    const [bob] = (await ask('resolve', ...of('email', 'bob@example.org'))).rows;
-    expect(bob).toMatchObject({ agrees: true, personKey: rows[0].personKey });
-    const stored = await fixture.query(`SELECT DISTINCT lower(hex(person_key)) FROM identity_overrides FINAL
-      WHERE environment_id = '${ENVIRONMENT}' AND identity_key = unhex('${hex('steam', 'bob')}')`);
-    expect(stored).toBe(rows[0].personKey);
-    // Its link was refused, so it is a person of its own, with its untyped id.
-    const eve = await ask('resolve', ...of('steam', 'eve'));
-    expect(eve.rows).not.toMatchObject([{ personKey: rows[0].personKey }]);
-    expect((await ask('resolve', ...of('steam', 'nobody'))).rows).toMatchObject([{ isLinked: false, agrees: true }]);
-  });
-
-  it('members lists the person; raw ids come only from identifies and aliases that belong to it', async () => {
-    const { code, rows } = await ask('members', ...of('steam', 'bob'), '--raw');
-    expect(code).toBe(0);
-    expect(rows.map(({ key: found, kind, id }) => [kind, found, id]).sort()).toEqual([
-      ['anonymous', hex('anonymous', 'device'), 'device'],
-      ['email', hex('email', 'bob@example.org'), 'bob@example.org'],
-      ['steam', hex('steam', 'bob'), 'bob'],
-      ['untyped', hex('untyped', 'bob'), null],
-    ]);
-  });
-
-  it('why lists the decisions once each in the order of the log, even when published twice', async () => {
-    await fixture.query(
-      'INSERT INTO identity_links SELECT * REPLACE (kafka_offset + 1000 AS kafka_offset) FROM identity_links',
-    );
-    const { rows } = await ask('why', ...of('anonymous', 'device'));
-    expect(rows.map(({ link: asked, outcome, reason, b }) => [asked, b.kind, outcome, reason])).toEqual([
-      ['same_id', 'untyped', 'linked', ''],
-      ['identify', 'steam', 'linked', ''],
-      ['identify', 'steam', 'refused', 'shared_device'],
-      ['alias', 'email', 'linked', ''],
-    ]);
-    const messages = await fixture.query(`SELECT toString(message_id) FROM identity_links FINAL
-      WHERE environment_id = '${ENVIRONMENT}' AND outcome = 'refused'`);
-    expect(rows[2]).toMatchObject({ messageId: messages, traceId: 'e'.repeat(32), place: { generation: 0, step: 1 } });
-    const newest = await ask('why', ...of('anonymous', 'device'), '--limit', '1');
-    expect(newest.rows).toEqual(rows.slice(-1));
-    expect(newest.progress).toContain('older ones were left out');
-  });
-
-  it('why leads from one identity to another, and distinguishes two persons', async () => {
-    const other = ['--other-kind', 'email', '--other-id', 'bob@example.org'];
-    const { rows, progress } = await ask('why', ...of('anonymous', 'device'), ...other);
-    expect(rows.map(({ link: asked }) => asked)).toEqual(['identify', 'alias']);
-    expect(progress).toContain('They are one person, by the 2 links');
-    // As after a rebuild: the fact was decided again, with another outcome.
-    await fixture.query(`INSERT INTO identity_links SELECT * REPLACE ('unchanged' AS outcome, kafka_offset + 2000 AS kafka_offset)
-      FROM identity_links WHERE link = 'alias'`);
-    await fixture.query('OPTIMIZE TABLE identity_links FINAL');
-    expect((await ask('why', ...of('anonymous', 'device'), ...other)).rows).toMatchObject([
-      { link: 'identify', outcome: 'linked' },
-      { link: 'alias', outcome: 'unchanged' },
-    ]);
-    const eve = await ask('why', ...of('steam', 'bob'), '--other-key', hex('untyped', 'eve'));
-    expect(eve.rows).toMatchObject([{ reason: 'shared_device', b: { key: hex('steam', 'eve') } }]);
-    expect(eve.progress).toContain('They are two persons.');
-    expect((await ask('why', ...of('steam', 'eve'), '--other-key', hex('steam', 'bob'))).rows).toEqual(eve.rows);
-  });
-
-  it('why gives up a query after its time limit, and names the option that raises it', async () => {
-    const query = createQueryRows(createAddresses(configSchema.parse(fixture.environment), '/nowhere').clickhouse());
-    const tables = createIdentityTables((sql) => query(sql.replace('PREWHERE', 'PREWHERE sleepEachRow(0.2) = 0 AND')));
-    const filter = { keys: [key('steam', 'bob')] };
-    const asked = tables.linksOf(ENVIRONMENT, filter, { limit: 10, querySeconds: 1 });
-    await expect(asked).rejects.toThrow('ClickHouse needs more than 1 s for this: --query-seconds');
-  });
+it('identity resolve names the person that Redis and the tables have', async () => {
+  const { code, rows } = await query('resolve', ...of('anonymous', 'device'));
+  expect({ code, rows }).toMatchObject({ code: 0, rows: [{ isLinked: true, agrees: true }] });
+  const [bob] = (await query('resolve', ...of('email', 'bob@example.org'))).rows;
+  expect(bob).toMatchObject({ agrees: true, personKey: rows[0].personKey });
+  const stored = await fixture.query(`SELECT DISTINCT lower(hex(person_key)) FROM identity_overrides FINAL
+    WHERE environment_id = '${ENVIRONMENT}' AND identity_key = unhex('${hex('steam', 'bob')}')`);
+  expect(stored).toBe(rows[0].personKey);
+  // Its link was refused, so it is a person of its own, with its untyped id.
+  const eve = await query('resolve', ...of('steam', 'eve'));
+  expect(eve.rows).not.toMatchObject([{ personKey: rows[0].personKey }]);
+  expect((await query('resolve', ...of('steam', 'unknown'))).rows).toMatchObject([{ isLinked: false, agrees: true }]);
 });
 
-describe('identity resolve, where Redis and the tables differ', () => {
-  it('reports that the writer is behind only as long as it is', async () => {
-    await fixture.stop(writer, 'SIGKILL');
-    await identify('tablet', 'steam', 'ann');
-    await fixture.decided();
-    const [behind] = (await ask('resolve', ...of('anonymous', 'tablet'))).rows;
-    expect(behind).toMatchObject({ isLinked: true, agrees: false, stored: null });
-    expect(behind.says).toContain('the event writer is behind');
-    writer = await fixture.startWriter();
-    await settled();
-    const agrees = async () => (await ask('resolve', ...of('anonymous', 'tablet'))).rows[0].agrees === true;
-    await until('the tables say the same', agrees, 60_000);
-  });
+it('identity members lists the person; raw ids come only from identifies and aliases that belong to it', async () => {
+  const { code, rows } = await query('members', ...of('steam', 'bob'), '--raw');
+  expect(code).toBe(0);
+  expect(rows.map(({ key: found, kind, id }) => [kind, found, id]).sort()).toEqual([
+    ['anonymous', hex('anonymous', 'device'), 'device'],
+    ['email', hex('email', 'bob@example.org'), 'bob@example.org'],
+    ['steam', hex('steam', 'bob'), 'bob'],
+    ['untyped', hex('untyped', 'bob'), null],
+  ]);
+});
 
-  it('gives no answer from an emptied Redis, and names the command that repairs it', async () => {
-    await fixture.wipe();
-    for (const word of ['resolve', 'members', 'why']) {
-      const { code, rows, progress } = await ask(word, ...of('steam', 'bob'));
-      expect({ code, rows }).toEqual({ code: 3, rows: [] });
-      expect(progress).toContain('npm run rebuild');
-    }
-  });
+it('identity why lists the decisions once each in the order of the log, even when published twice', async () => {
+  await fixture.query(
+    'INSERT INTO identity_links SELECT * REPLACE (kafka_offset + 1000 AS kafka_offset) FROM identity_links',
+  );
+  const { rows } = await query('why', ...of('anonymous', 'device'));
+  expect(rows.map(({ link: requested, outcome, reason, b }) => [requested, b.kind, outcome, reason])).toEqual([
+    ['same_id', 'untyped', 'linked', ''],
+    ['identify', 'steam', 'linked', ''],
+    ['identify', 'steam', 'refused', 'shared_device'],
+    ['alias', 'email', 'linked', ''],
+  ]);
+  const messages = await fixture.query(`SELECT toString(message_id) FROM identity_links FINAL
+    WHERE environment_id = '${ENVIRONMENT}' AND outcome = 'refused'`);
+  expect(rows[2]).toMatchObject({ messageId: messages, traceId: 'e'.repeat(32), place: { generation: 0, step: 1 } });
+  const newest = await query('why', ...of('anonymous', 'device'), '--limit', '1');
+  expect(newest.rows).toEqual(rows.slice(-1));
+  expect(newest.progress).toContain('older ones were omitted');
+});
+
+it('identity why leads from one identity to another, and distinguishes two persons', async () => {
+  const other = ['--other-kind', 'email', '--other-id', 'bob@example.org'];
+  const { rows, progress } = await query('why', ...of('anonymous', 'device'), ...other);
+  expect(rows.map(({ link: requested }) => requested)).toEqual(['identify', 'alias']);
+  expect(progress).toContain('They are one person, by the 2 links');
+  // As after a rebuild: the fact was decided again, with another outcome.
+  await fixture.query(`INSERT INTO identity_links SELECT * REPLACE ('unchanged' AS outcome, kafka_offset + 2000 AS kafka_offset)
+    FROM identity_links WHERE link = 'alias'`);
+  await fixture.query('OPTIMIZE TABLE identity_links FINAL');
+  expect((await query('why', ...of('anonymous', 'device'), ...other)).rows).toMatchObject([
+    { link: 'identify', outcome: 'linked' },
+    { link: 'alias', outcome: 'unchanged' },
+  ]);
+  const eve = await query('why', ...of('steam', 'bob'), '--other-key', hex('untyped', 'eve'));
+  expect(eve.rows).toMatchObject([{ reason: 'shared_device', b: { key: hex('steam', 'eve') } }]);
+  expect(eve.progress).toContain('They are two persons.');
+  expect((await query('why', ...of('steam', 'eve'), '--other-key', hex('steam', 'bob'))).rows).toEqual(eve.rows);
+});
+
+it('identity why gives up a query after its time limit, and names the option that raises it', async () => {
+  const queryRows = createQueryRows(createAddresses(configSchema.parse(fixture.environment), '/nowhere').clickhouse());
+  const tables = createIdentityTables((sql) =>
+    queryRows(sql.replace('PREWHERE', 'PREWHERE sleepEachRow(0.2) = 0 AND')),
+  );
+  const filter = { keys: [key('steam', 'bob')] };
+  const requested = tables.linksOf(ENVIRONMENT, filter, { limit: 10, querySeconds: 1 });
+  await expect(requested).rejects.toThrow('the query exceeded 1 s: raise --query-seconds');
+});
+
+it('identity resolve, where Redis and the tables differ, reports that the writer is behind only as long as it is', async () => {
+  await fixture.stop(writer, 'SIGKILL');
+  await identify('tablet', 'steam', 'ann');
+  await fixture.decided();
+  const [behind] = (await query('resolve', ...of('anonymous', 'tablet'))).rows;
+  expect(behind).toMatchObject({ isLinked: true, agrees: false, stored: null });
+  expect(behind.says).toContain('the event writer is behind');
+  writer = await fixture.startWriter();
+  await settled();
+  const agrees = async () => (await query('resolve', ...of('anonymous', 'tablet'))).rows[0].agrees === true;
+  await until('the tables agree', agrees, 60_000);
 });

@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { EXIT, UsageError } from '../command.ts';
 import { ENVIRONMENT, keyOf, openMemoryBench } from './test/memory-bench.ts';
 
@@ -6,254 +6,240 @@ const hexOf = (kind: Parameters<typeof keyOf>[1], id: string) => keyOf(ENVIRONME
 const IN = ['--environment', 'production'];
 const of = (kind: string, id: string) => [...IN, '--kind', kind, '--id', id];
 const toRows = (results: readonly string[]) => results.map((line) => JSON.parse(line));
-const QUESTIONS = ['resolve', 'members', 'why'];
+const SUBCOMMANDS = ['resolve', 'members', 'why'];
 /** Must never appear in our messages. */
 const BOB = 'bob@example.org';
 
-describe('every question about an identity', () => {
-  it.each(QUESTIONS)('%s: a Redis without its epoch is a fault with advice, never an empty answer', async (word) => {
-    // The epoch at each look: missing, lost during the query, or lost and restored during it.
-    for (const epochs of [[null], ['a', 'a', null], ['a', 'a', 'b']]) {
-      const { people, run } = await openMemoryBench();
-      people.readEpoch = async () => epochs.shift() ?? null;
-      const { code, results, progress } = await run(word, ...of('steam', 'bob'));
-      expect({ code, results }).toEqual({ code: EXIT.unreachable, results: [] });
-      expect(progress).toContain('npm run rebuild');
-    }
-  });
+it.each(SUBCOMMANDS)('identity %s fails with advice when Redis has no epoch', async (word) => {
+  // The epoch at each read: missing, lost during the query, or lost and restored during it.
+  for (const epochs of [[null], ['a', 'a', null], ['a', 'a', 'b']]) {
+    const { people, run } = await openMemoryBench();
+    people.readEpoch = async () => epochs.shift() ?? null;
+    const { code, results, progress } = await run(word, ...of('steam', 'bob'));
+    expect({ code, results }).toEqual({ code: EXIT.unreachable, results: [] });
+    expect(progress).toContain('npm run rebuild');
+  }
+});
 
-  it.each(QUESTIONS)('%s: wrong arguments end with 2 and a sentence, and no id is repeated', async (word) => {
-    const { run } = await openMemoryBench();
-    const key = hexOf('steam', 'bob');
-    for (const [args, sentence] of [
-      [[], "required option '--environment <name>'"],
-      [['--environment', 'moon', '--kind', 'steam', '--id', BOB], '--environment: expected'],
-      [['--environment', 'demo moon', '--key', key], '--environment: expected'],
-      [IN, 'which identity?'],
-      [[...IN, '--kind', 'steam', '--id', ' '], 'which identity?'],
-      [[...IN, '--id', BOB], '--kind: expected anonymous or passport'],
-      [[...IN, '--kind', 'facebook', '--id', BOB], 'Allowed choices are anonymous, passport'],
-      [[...IN, '--key', key, '--id', BOB], 'not both'],
-      [[...IN, '--key', key, '--kind', 'steam'], 'not both'],
-      [[...IN, '--key', key.slice(2)], '--key: expected the 32 hexadecimal digits'],
-      [[...IN, '--key', '0'.repeat(32)], '--key: expected the 32 hexadecimal digits'],
-      [[...IN, '--kind', 'steam', '--id', 'bob', BOB], 'too many arguments'],
-      [[...of('steam', BOB), '--linker-group', 'x'], "unknown option '--linker-group'"],
-    ] as const) {
-      const { code, progress, results } = await run(word, ...args);
-      expect({ args, code, results }).toEqual({ args, code: EXIT.usage, results: [] });
-      expect(progress).toContain(sentence);
-      expect(progress).not.toContain(BOB);
-    }
-  });
-
-  it('needs the pepper for an id, names the missing setting, and needs none for a key', async () => {
-    const pepper = () => {
-      throw new UsageError('IDENTITY_PEPPER is not set');
-    };
-    const { run } = await openMemoryBench({ pepper });
-    for (const word of QUESTIONS) {
-      expect(await run(word, ...of('steam', 'bob'))).toMatchObject({ code: EXIT.usage, results: [] });
-      expect((await run(word, ...of('steam', 'bob'))).progress).toContain('IDENTITY_PEPPER');
-      expect(await run(word, ...IN, '--key', hexOf('steam', 'bob'))).toMatchObject({ code: EXIT.ok });
-    }
-  });
-
-  it('does not accept an id in the place of the action, and does not repeat it', async () => {
-    const { run } = await openMemoryBench();
-    const { code, progress } = await run(BOB, 'resolve');
-    expect(code).toBe(EXIT.usage);
-    expect(progress).toContain('resolve, members, why, unlink, init, rebuild');
+it.each(SUBCOMMANDS)('identity %s refuses invalid arguments with exit code 2 and repeats no id', async (word) => {
+  const { run } = await openMemoryBench();
+  const key = hexOf('steam', 'bob');
+  for (const [args, sentence] of [
+    [[], "required option '--environment <name>'"],
+    [['--environment', 'moon', '--kind', 'steam', '--id', BOB], '--environment: expected'],
+    [['--environment', 'demo moon', '--key', key], '--environment: expected'],
+    [IN, 'no identity is given'],
+    [[...IN, '--kind', 'steam', '--id', ' '], 'no identity is given'],
+    [[...IN, '--id', BOB], '--kind: expected anonymous or passport'],
+    [[...IN, '--kind', 'facebook', '--id', BOB], 'Allowed choices are anonymous, passport'],
+    [[...IN, '--key', key, '--id', BOB], 'not both'],
+    [[...IN, '--key', key, '--kind', 'steam'], 'not both'],
+    [[...IN, '--key', key.slice(2)], '--key: expected the 32 hexadecimal digits'],
+    [[...IN, '--key', '0'.repeat(32)], '--key: expected the 32 hexadecimal digits'],
+    [[...IN, '--kind', 'steam', '--id', 'bob', BOB], 'too many arguments'],
+    [[...of('steam', BOB), '--linker-group', 'x'], "unknown option '--linker-group'"],
+  ] as const) {
+    const { code, progress, results } = await run(word, ...args);
+    expect({ args, code, results }).toEqual({ args, code: EXIT.usage, results: [] });
+    expect(progress).toContain(sentence);
     expect(progress).not.toContain(BOB);
-  });
+  }
 });
 
-describe('identity resolve', () => {
-  it('names the person of an identity, the same by id, key or environment id', async () => {
-    const { run, identify } = await openMemoryBench();
-    await identify('device', 'steam', 'bob');
-    await identify('phone', 'steam', 'bob');
-    const [one] = toRows((await run('resolve', ...of('steam', 'bob'), '--json')).results);
-    const [two] = toRows((await run('resolve', ...of('anonymous', ' phone '), '--json')).results);
-    expect(one).toMatchObject({ identityKey: hexOf('steam', 'bob'), kind: 'steam', isLinked: true, agrees: true });
-    expect(two).toMatchObject({ identityKey: hexOf('anonymous', 'phone'), personKey: one.personKey, agrees: true });
-    const named = ['--environment', ENVIRONMENT, '--key', hexOf('steam', 'bob').toUpperCase()];
-    expect(toRows((await run('resolve', ...named, '--json')).results)).toEqual([{ ...one, kind: null }]);
-    expect((await run('resolve', ...of('steam', 'bob'))).text).toMatch(
-      new RegExp(`^identity {2}${one.identityKey} {2}steam, demo-production\nperson {4}${one.personKey}`),
-    );
-  });
-
-  it('says that an identity that was never linked is a person of its own', async () => {
-    const { run, identify } = await openMemoryBench();
-    await identify('device', 'steam', 'bob');
-    const { code, text } = await run('resolve', ...of('steam', 'eve'));
-    expect(code).toBe(EXIT.ok);
-    expect(text).toContain(`person    ${hexOf('steam', 'eve')}  itself\ntables    no row\n`);
-    expect(text).toContain('a person of its own');
-    expect(text).not.toContain('no event of');
-    // For an environment without any event, such as a mistyped project, it says so too.
-    const mistyped = await openMemoryBench();
-    expect((await mistyped.run('resolve', ...of('steam', 'eve'))).text).toContain('no event of demo-production at all');
-  });
-
-  it('says where the tables differ, and why', async () => {
-    const { run, identify, stored } = await openMemoryBench();
-    await identify('device', 'steam', 'bob');
-    const asked = ['resolve', ...of('steam', 'bob')];
-    const key = hexOf('steam', 'bob');
-    const row = stored.persons.get(key)!;
-    stored.persons.delete(key);
-    expect((await run(...asked)).text).toMatch(/THEY DIFFER: .* do not say so yet: the event writer is behind/);
-    stored.persons.set(key, { ...row, personKey: hexOf('steam', 'another') });
-    expect((await run(...asked)).text).toMatch(/THEY DIFFER: .* another person: the event writer is behind/);
-    expect(toRows((await run(...asked, '--json')).results)).toMatchObject([{ agrees: false, isLinked: true }]);
-    stored.persons.set(hexOf('steam', 'erased'), row);
-    const unknown = await run('resolve', ...of('steam', 'erased'));
-    expect(unknown.text).toMatch(/THEY DIFFER: Redis knows nobody .*: it was erased, or Redis has lost/);
-  });
+it('identity queries need the pepper for an id, name the missing setting, and need none for a key', async () => {
+  const pepper = () => {
+    throw new UsageError('IDENTITY_PEPPER is not set');
+  };
+  const { run } = await openMemoryBench({ pepper });
+  for (const word of SUBCOMMANDS) {
+    expect(await run(word, ...of('steam', 'bob'))).toMatchObject({ code: EXIT.usage, results: [] });
+    expect((await run(word, ...of('steam', 'bob'))).progress).toContain('IDENTITY_PEPPER');
+    expect(await run(word, ...IN, '--key', hexOf('steam', 'bob'))).toMatchObject({ code: EXIT.ok });
+  }
 });
 
-describe('identity members', () => {
-  it('lists all identities of the person with kind and time, and raw ids only on request', async () => {
-    const { run, identify, stored } = await openMemoryBench();
-    await identify('device', 'steam', 'bob');
-    await identify('phone', 'steam', 'bob');
-    stored.rawIds.set(hexOf('anonymous', 'phone'), 'phone');
-    const asked = ['members', ...of('steam', 'bob')];
-    const rows = toRows((await run(...asked, '--json')).results);
-    expect(rows.map(({ key, kind }) => [kind, key]).sort()).toEqual(
-      [
-        ['anonymous', hexOf('anonymous', 'device')],
-        ['anonymous', hexOf('anonymous', 'phone')],
-        ['steam', hexOf('steam', 'bob')],
-        ['untyped', hexOf('untyped', 'bob')],
-      ].sort(),
-    );
-    expect(rows.find(({ key }) => key === hexOf('anonymous', 'phone'))).toMatchObject({ linkedAt: 1_790_000_000_001 });
-    expect(new Set(rows.map(({ personKey }) => personKey)).size).toBe(1);
-    const plain = await run(...asked);
-    expect(plain.text).not.toMatch(/phone|bob/);
-    expect(plain.text.match(/person key$/gm)).toHaveLength(1);
-    const raw = toRows((await run(...asked, '--raw', '--json')).results);
-    expect(raw.map(({ key, id }) => [key, id])).toContainEqual([hexOf('anonymous', 'phone'), 'phone']);
-    expect(raw.map(({ key, id }) => [key, id])).toContainEqual([hexOf('steam', 'bob'), null]);
-  });
-
-  it('shows only the identity itself when it was never linked, and says so', async () => {
-    const { run } = await openMemoryBench();
-    const key = hexOf('email', BOB);
-    const { code, text } = await run('members', ...of('email', BOB));
-    expect(code).toBe(EXIT.ok);
-    expect(text).toBe(`${key}  email      not linked  person key\nNobody has linked it: it is a person of its own.`);
-    const json = await run('members', ...of('email', BOB), '--json');
-    expect(toRows(json.results)).toEqual([{ key, kind: 'email', linkedAt: null, personKey: key }]);
-  });
-
-  it('prints raw ids without terminal control characters', async () => {
-    const { run, stored } = await openMemoryBench();
-    stored.rawIds.set(hexOf('steam', 'bob'), 'bob\u001b[2J');
-    expect((await run('members', ...of('steam', 'bob'), '--raw')).text).toContain('bob·[2J');
-  });
+it('identity refuses an id as a subcommand, and does not repeat it', async () => {
+  const { run } = await openMemoryBench();
+  const { code, progress } = await run(BOB, 'resolve');
+  expect(code).toBe(EXIT.usage);
+  expect(progress).toContain('resolve, members, why, unlink, init, rebuild');
+  expect(progress).not.toContain(BOB);
 });
 
-describe('identity why', () => {
-  it('lists the messages that linked a person and the refused ones, in the order of the log', async () => {
-    const { run, identify } = await openMemoryBench();
-    await identify('device', 'steam', 'bob');
-    await identify('device', 'steam', 'eve');
-    await identify('stranger', 'steam', 'zoe');
-    await identify('device', 'steam', 'bob');
-    const rows = toRows((await run('why', ...of('anonymous', 'device'), '--json')).results);
-    expect(rows.map(({ place, outcome, reason }) => [place.offset, place.step, outcome, reason])).toEqual([
-      [0, 0, 'linked', ''],
-      [0, 1, 'linked', ''],
-      [1, 1, 'refused', 'shared_device'],
-      [3, 0, 'unchanged', ''],
-      [3, 1, 'unchanged', ''],
-    ]);
-    expect(rows[2]).toMatchObject({
-      a: { kind: 'anonymous', key: hexOf('anonymous', 'device') },
-      b: { kind: 'steam', key: hexOf('steam', 'eve') },
-      messageId: '01'.repeat(16),
-      traceId: 'e'.repeat(32),
-    });
-    const { text } = await run('why', ...of('anonymous', 'device'));
-    expect(text).toContain(
-      '2026-09-21T14:13:20.001Z  identify  refused: both sides have a user already: a device that several people share',
-    );
-    expect(text).toContain(`anonymous  ${hexOf('anonymous', 'device')}  <- asked for`);
-    expect(text).toContain(`message ${'01'.repeat(16)}  trace ${'e'.repeat(32)}  fact 0/3/1 step 1`);
-    expect(text).toMatch(/\n5 decisions about a person of 3 identities\.$/);
-  });
-
-  it('shows links that were refused to an identity that was never linked', async () => {
-    const { run, identify } = await openMemoryBench();
-    await identify('device', 'steam', 'undefined');
-    const { text } = await run('why', ...of('anonymous', 'device'));
-    expect(text).toContain('refused: one of the ids is a value that many people share');
-    expect(text).toContain('1 decision about an identity that nobody has linked.');
-  });
-
-  it('shows the newest rows when there are more than its limit, and says so', async () => {
-    const { run, identify } = await openMemoryBench();
-    for (const device of ['one', 'two', 'three']) await identify(device, 'untyped', 'bob');
-    const asked = ['why', ...of('untyped', 'bob'), '--limit'];
-    const { text } = await run(...asked, '2');
-    expect(text.match(/fact \S+/g)).toEqual(['fact 0/3/1', 'fact 0/3/2']);
-    expect(text).toContain('older ones were left out');
-    expect((await run(...asked, '3')).text).not.toContain('left out');
-    expect((await run(...asked, '0')).code).toBe(EXIT.usage);
-  });
+it('identity resolve names the person of an identity, the same by id, key or environment id', async () => {
+  const { run, identify } = await openMemoryBench();
+  await identify('device', 'steam', 'bob');
+  await identify('phone', 'steam', 'bob');
+  const [one] = toRows((await run('resolve', ...of('steam', 'bob'), '--json')).results);
+  const [two] = toRows((await run('resolve', ...of('anonymous', ' phone '), '--json')).results);
+  expect(one).toMatchObject({ identityKey: hexOf('steam', 'bob'), kind: 'steam', isLinked: true, agrees: true });
+  expect(two).toMatchObject({ identityKey: hexOf('anonymous', 'phone'), personKey: one.personKey, agrees: true });
+  const named = ['--environment', ENVIRONMENT, '--key', hexOf('steam', 'bob').toUpperCase()];
+  expect(toRows((await run('resolve', ...named, '--json')).results)).toEqual([{ ...one, kind: null }]);
+  expect((await run('resolve', ...of('steam', 'bob'))).text).toMatch(
+    new RegExp(`^identity {2}${one.identityKey} {2}steam, demo-production\nperson {4}${one.personKey}`),
+  );
 });
 
-describe('identity why, between two', () => {
-  const and = (kind: string, id: string) => ['--other-kind', kind, '--other-id', id];
+it('identity resolve reports that an identity that was never linked is a person of its own', async () => {
+  const { run, identify } = await openMemoryBench();
+  await identify('device', 'steam', 'bob');
+  const { code, text } = await run('resolve', ...of('steam', 'eve'));
+  expect(code).toBe(EXIT.ok);
+  expect(text).toContain(`person    ${hexOf('steam', 'eve')}  itself\ntables    no row\n`);
+  expect(text).toContain('a person of its own');
+  expect(text).not.toContain('No event of');
+  // For an environment without any event, such as a mistyped project, it reports it too.
+  const mistyped = await openMemoryBench();
+  expect((await mistyped.run('resolve', ...of('steam', 'eve'))).text).toContain(
+    'No event of demo-production is stored',
+  );
+});
 
-  it('leads from one identity of a person to another by the links that joined them, and no others', async () => {
-    const { run, identify, alias } = await openMemoryBench();
-    await identify('device', 'untyped', 'bob');
-    await identify('device', 'untyped', 'bob');
-    await identify('aside', 'untyped', 'bob');
-    await alias('untyped', 'bob', ['email', BOB]);
-    const asked = ['why', ...of('anonymous', 'device'), ...and('email', BOB)];
-    const { text } = await run(...asked);
-    expect(text.match(/fact \S+/g)).toEqual(['fact 0/3/0', 'fact 0/3/3']);
-    expect(text).toContain('They are one person, by the 2 links above');
-    const json = await run(...asked, '--json');
-    expect(toRows(json.results).map(({ place }) => place.offset)).toEqual([0, 3]);
-    expect(json.progress).toContain('They are one person');
-  });
+it('identity resolve shows where the tables differ, and why', async () => {
+  const { run, identify, stored } = await openMemoryBench();
+  await identify('device', 'steam', 'bob');
+  const args = ['resolve', ...of('steam', 'bob')];
+  const key = hexOf('steam', 'bob');
+  const row = stored.persons.get(key)!;
+  stored.persons.delete(key);
+  expect((await run(...args)).text).toMatch(/THEY DIFFER: .* do not have the link yet: the event writer is behind/);
+  stored.persons.set(key, { ...row, personKey: hexOf('steam', 'another') });
+  expect((await run(...args)).text).toMatch(/THEY DIFFER: .* another person: the event writer is behind/);
+  expect(toRows((await run(...args, '--json')).results)).toMatchObject([{ agrees: false, isLinked: true }]);
+  stored.persons.set(hexOf('steam', 'erased'), row);
+  const unknown = await run('resolve', ...of('steam', 'erased'));
+  expect(unknown.text).toMatch(
+    /THEY DIFFER: it is linked in the tables, but not in Redis: it was erased, or Redis lost/,
+  );
+});
 
-  it('says that the tables do not show the chain where a link is not written yet', async () => {
-    const { run, identify, stored } = await openMemoryBench();
-    await identify('device', 'untyped', 'bob');
-    stored.links.length = 0;
-    const { text } = await run('why', ...of('anonymous', 'device'), ...and('untyped', 'bob'));
-    expect(text).toContain('They are one person, but the tables do not show how');
-  });
+it('identity members lists all identities of the person with kind and time, and raw ids only on request', async () => {
+  const { run, identify, stored } = await openMemoryBench();
+  await identify('device', 'steam', 'bob');
+  await identify('phone', 'steam', 'bob');
+  stored.rawIds.set(hexOf('anonymous', 'phone'), 'phone');
+  const args = ['members', ...of('steam', 'bob')];
+  const rows = toRows((await run(...args, '--json')).results);
+  expect(rows.map(({ key, kind }) => [kind, key]).sort()).toEqual(
+    [
+      ['anonymous', hexOf('anonymous', 'device')],
+      ['anonymous', hexOf('anonymous', 'phone')],
+      ['steam', hexOf('steam', 'bob')],
+      ['untyped', hexOf('untyped', 'bob')],
+    ].sort(),
+  );
+  expect(rows.find(({ key }) => key === hexOf('anonymous', 'phone'))).toMatchObject({ linkedAt: 1_790_000_000_001 });
+  expect(new Set(rows.map(({ personKey }) => personKey)).size).toBe(1);
+  const plain = await run(...args);
+  expect(plain.text).not.toMatch(/phone|bob/);
+  expect(plain.text.match(/person key$/gm)).toHaveLength(1);
+  const raw = toRows((await run(...args, '--raw', '--json')).results);
+  expect(raw.map(({ key, id }) => [key, id])).toContainEqual([hexOf('anonymous', 'phone'), 'phone']);
+  expect(raw.map(({ key, id }) => [key, id])).toContainEqual([hexOf('steam', 'bob'), null]);
+});
 
-  it('lists for two persons the attempted links between any of their identities', async () => {
-    const { run, identify, alias } = await openMemoryBench();
-    await alias('passport', 'p1', ['email', BOB]);
-    await alias('passport', 'p2', ['custom', 'c2']);
-    await alias('email', BOB, ['custom', 'c2']);
-    await identify('device', 'untyped', 'zoe');
-    const { text } = await run('why', ...of('passport', 'p1'), ...and('passport', 'p2'));
-    expect(text.match(/fact \S+/g)).toEqual(['fact 0/3/2']);
-    expect(text).toContain('refused: an alias may not join two users who are known');
-    expect(text).toContain('They are two persons.');
-    const strangers = await run('why', ...of('passport', 'p1'), ...and('untyped', 'zoe'));
-    expect(strangers.text).toBe(
-      'They are two persons: no message has asked to link anybody of the one with anybody of the other.',
-    );
-  });
+it('identity members shows only the identity itself when it was never linked, and reports it', async () => {
+  const { run } = await openMemoryBench();
+  const key = hexOf('email', BOB);
+  const { code, text } = await run('members', ...of('email', BOB));
+  expect(code).toBe(EXIT.ok);
+  expect(text).toBe(`${key}  email      not linked  person key\nIt is not linked: it is a person of its own.`);
+  const json = await run('members', ...of('email', BOB), '--json');
+  expect(toRows(json.results)).toEqual([{ key, kind: 'email', linkedAt: null, personKey: key }]);
+});
 
-  it('refuses half an identity, and a second one that equals the first', async () => {
-    const { run } = await openMemoryBench();
-    const asked = ['why', ...of('steam', 'bob')];
-    expect((await run(...asked, '--other-kind', 'steam')).progress).toContain('which identity? --other-kind');
-    expect((await run(...asked, ...and('steam', ' bob'))).progress).toContain('both are the same identity');
-    expect((await run(...asked, '--other-key', hexOf('steam', 'bob'))).code).toBe(EXIT.usage);
+it('identity why lists the messages that linked a person and the refused ones, in the order of the log', async () => {
+  const { run, identify } = await openMemoryBench();
+  await identify('device', 'steam', 'bob');
+  await identify('device', 'steam', 'eve');
+  await identify('stranger', 'steam', 'zoe');
+  await identify('device', 'steam', 'bob');
+  const rows = toRows((await run('why', ...of('anonymous', 'device'), '--json')).results);
+  expect(rows.map(({ place, outcome, reason }) => [place.offset, place.step, outcome, reason])).toEqual([
+    [0, 0, 'linked', ''],
+    [0, 1, 'linked', ''],
+    [1, 1, 'refused', 'shared_device'],
+    [3, 0, 'unchanged', ''],
+    [3, 1, 'unchanged', ''],
+  ]);
+  expect(rows[2]).toMatchObject({
+    a: { kind: 'anonymous', key: hexOf('anonymous', 'device') },
+    b: { kind: 'steam', key: hexOf('steam', 'eve') },
+    messageId: '01'.repeat(16),
+    traceId: 'e'.repeat(32),
   });
+  const { text } = await run('why', ...of('anonymous', 'device'));
+  expect(text).toContain(
+    '2026-09-21T14:13:20.001Z  identify  refused: both sides have a user already: a device that several people share',
+  );
+  expect(text).toContain(`anonymous  ${hexOf('anonymous', 'device')}  <- requested`);
+  expect(text).toContain(`message ${'01'.repeat(16)}  trace ${'e'.repeat(32)}  fact 0/3/1 step 1`);
+  expect(text).toMatch(/\n5 decisions about a person of 3 identities\.$/);
+});
+
+it('identity why shows links that were refused to an identity that was never linked', async () => {
+  const { run, identify } = await openMemoryBench();
+  await identify('device', 'steam', 'undefined');
+  const { text } = await run('why', ...of('anonymous', 'device'));
+  expect(text).toContain('refused: one of the ids is a value that many people share');
+  expect(text).toContain('1 decision about an unlinked identity.');
+});
+
+it('identity why shows the newest rows when there are more than its limit, and reports it', async () => {
+  const { run, identify } = await openMemoryBench();
+  for (const device of ['one', 'two', 'three']) await identify(device, 'untyped', 'bob');
+  const args = ['why', ...of('untyped', 'bob'), '--limit'];
+  const { text } = await run(...args, '2');
+  expect(text.match(/fact \S+/g)).toEqual(['fact 0/3/1', 'fact 0/3/2']);
+  expect(text).toContain('older ones were omitted');
+  expect((await run(...args, '3')).text).not.toContain('omitted');
+  expect((await run(...args, '0')).code).toBe(EXIT.usage);
+});
+
+const and = (kind: string, id: string) => ['--other-kind', kind, '--other-id', id];
+
+it('identity why between two identities leads from one identity of a person to another by the links that joined them, and no others', async () => {
+  const { run, identify, alias } = await openMemoryBench();
+  await identify('device', 'untyped', 'bob');
+  await identify('device', 'untyped', 'bob');
+  await identify('aside', 'untyped', 'bob');
+  await alias('untyped', 'bob', ['email', BOB]);
+  const args = ['why', ...of('anonymous', 'device'), ...and('email', BOB)];
+  const { text } = await run(...args);
+  expect(text.match(/fact \S+/g)).toEqual(['fact 0/3/0', 'fact 0/3/3']);
+  expect(text).toContain('They are one person, by the 2 links above');
+  const json = await run(...args, '--json');
+  expect(toRows(json.results).map(({ place }) => place.offset)).toEqual([0, 3]);
+  expect(json.progress).toContain('They are one person');
+});
+
+it('identity why between two identities reports that the tables do not show the chain where a link is not written yet', async () => {
+  const { run, identify, stored } = await openMemoryBench();
+  await identify('device', 'untyped', 'bob');
+  stored.links.length = 0;
+  const { text } = await run('why', ...of('anonymous', 'device'), ...and('untyped', 'bob'));
+  expect(text).toContain('They are one person, but the tables do not show how');
+});
+
+it('identity why lists for two persons the attempted links between any of their identities', async () => {
+  const { run, identify, alias } = await openMemoryBench();
+  await alias('passport', 'p1', ['email', BOB]);
+  await alias('passport', 'p2', ['custom', 'c2']);
+  await alias('email', BOB, ['custom', 'c2']);
+  await identify('device', 'untyped', 'zoe');
+  const { text } = await run('why', ...of('passport', 'p1'), ...and('passport', 'p2'));
+  expect(text.match(/fact \S+/g)).toEqual(['fact 0/3/2']);
+  expect(text).toContain('refused: an alias may not join two users who are known');
+  expect(text).toContain('They are two persons.');
+  const strangers = await run('why', ...of('passport', 'p1'), ...and('untyped', 'zoe'));
+  expect(strangers.text).toBe('They are two persons: no message has requested a link between them.');
+});
+
+it('identity why refuses half an identity, and a second one that equals the first', async () => {
+  const { run } = await openMemoryBench();
+  const args = ['why', ...of('steam', 'bob')];
+  expect((await run(...args, '--other-kind', 'steam')).progress).toContain('no identity is given: use --other-kind');
+  expect((await run(...args, ...and('steam', ' bob'))).progress).toContain('both are the same identity');
+  expect((await run(...args, '--other-key', hexOf('steam', 'bob'))).code).toBe(EXIT.usage);
 });

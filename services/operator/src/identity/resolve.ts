@@ -1,41 +1,36 @@
+/** `identity resolve` and `identity members`. */
 import * as people from '@playline/people';
 import { keysOf, type Person, type PersonMembers } from '@playline/people';
-import { type Terminal, UnreachableError } from '../command.ts';
+import { type JsonOption, printResult, type Terminal, UnreachableError } from '../command.ts';
 import { toPrintable } from '../dead-letters/contents.ts';
 import { withPeople } from '../rebuild/with-stores.ts';
-import {
-  awaitTables,
-  createOpenKeyer,
-  type JsonOptions,
-  printSummary,
-  type QueryContext,
-  toTimeText,
-} from './context.ts';
+import { awaitTables, createOpenKeyer, printSummary, type QueryContext, toTimeText } from './context.ts';
 import { type Subject, type SubjectOptions, subjectOf } from './subject.ts';
 import type { StoredPerson } from './tables.ts';
 
-/** For a look through the keys of the environment's events, only for an identity that is not linked. */
+/** Limits the scan of the environment's keys, which only an unlinked identity needs. */
 const QUERY_SECONDS = 30;
 
-/** `identity resolve`: the person of an identity, in Redis and in the tables. */
+/** Shows the person of an identity, in Redis and in the tables. */
 export async function resolve(
   context: QueryContext,
-  options: SubjectOptions & JsonOptions,
+  options: SubjectOptions & JsonOption,
   terminal: Terminal,
 ): Promise<void> {
   const subject = subjectOf(options, createOpenKeyer(context));
   await withPeople(context, async (people) => {
     const tables = await awaitTables(context);
-    // The tables first, so that a difference is not just a change between the two queries.
+    // The tables first, so that links decided in between do not look like a difference.
     const stored = await tables.personOf(subject);
     const person = await readPerson(people, subject);
     const { environmentId, key } = subject;
     const isKnown =
       person.isLinked || stored !== null || (await tables.rawIdsOf(environmentId, [key], QUERY_SECONDS)).size > 0;
-    const answer = toResolved(subject, { ...person, isKnown }, stored);
+    const resolved = toResolved(subject, { ...person, isKnown }, stored);
     const isEmpty = !isKnown && !(await tables.hasEvents(environmentId));
-    const lines = [...toLines(answer), ...(isEmpty ? [`There is no event of ${environmentId} at all.`] : [])];
-    for (const line of options.json === true ? [JSON.stringify(answer)] : lines) terminal.result(line);
+    const lines = [...toLines(resolved), ...(isEmpty ? [`No event of ${environmentId} is stored.`] : [])];
+    const { summary: says, ...found } = resolved;
+    printResult(terminal, options, { ...found, says }, lines);
   });
 }
 
@@ -48,9 +43,9 @@ interface ResolvedIdentity {
   /** Whether it is linked, or an event carries it. */
   readonly isKnown: boolean;
   readonly stored: StoredPerson | null;
-  /** Whether queries of the tables find the same person as Redis. */
+  /** Whether the tables have the same person as Redis. */
   readonly agrees: boolean;
-  readonly says: string;
+  readonly summary: string;
 }
 
 type KnownPerson = Person & Pick<ResolvedIdentity, 'isKnown'>;
@@ -68,13 +63,13 @@ function toResolved(subject: Subject, found: KnownPerson, stored: StoredPerson |
     isKnown,
     stored,
     agrees,
-    says: sentenceOf({ isLinked, isKnown, stored, agrees }),
+    summary: sentenceOf({ isLinked, isKnown, stored, agrees }),
   };
 }
 
 const BEHIND =
-  'the event writer is behind the linkers (npm run status shows its lag), and until it has caught up queries count the ' +
-  'events of this identity under';
+  'the event writer is behind the linkers (npm run status shows its lag); until it has caught up, queries count the events ' +
+  'of this identity under';
 
 function sentenceOf({
   isLinked,
@@ -84,43 +79,43 @@ function sentenceOf({
 }: Pick<ResolvedIdentity, 'isLinked' | 'isKnown' | 'stored' | 'agrees'>): string {
   if (!isKnown)
     return (
-      'No person has this id: nobody has linked it, and no event carries it. With its first event it is a person of its own, ' +
-      'unless it is a placeholder'
+      'No person has this id: it is not linked, and no event carries it. With its first event it becomes a person of its ' +
+      'own, unless it is a placeholder'
     );
-  if (agrees) return isLinked ? 'the tables say the same' : 'nobody has linked it: it is a person of its own';
-  if (stored === null) return `the tables do not say so yet: ${BEHIND} a person of its own`;
-  if (isLinked) return `the tables say another person: ${BEHIND} that one`;
+  if (agrees) return isLinked ? 'the tables have the same person' : 'it is not linked: it is a person of its own';
+  if (stored === null) return `the tables do not have the link yet: ${BEHIND} a person of its own`;
+  if (isLinked) return `the tables have another person: ${BEHIND} that one`;
   return (
-    'Redis knows nobody whom it is linked to, but the tables do: it was erased, or Redis has lost its last second, ' +
-    'which the linkers bring back by themselves. If it stays so, Redis is not the one of the linkers, or an old copy'
+    'it is linked in the tables, but not in Redis: it was erased, or Redis lost its last second, which the linkers restore ' +
+    'by themselves. If this persists, Redis is not the one of the linkers, or an old copy'
   );
 }
 
-function toLines({ environmentId, identityKey, kind, personKey, stored, agrees, says }: ResolvedIdentity): string[] {
+function toLines({ environmentId, identityKey, kind, personKey, stored, agrees, summary }: ResolvedIdentity): string[] {
   const tables = stored === null ? 'no row' : `${stored.personKey}  linked ${toTimeText(stored.linkedAt)}`;
   return [
     `identity  ${identityKey}  ${kind === null ? '' : `${kind}, `}${environmentId}`,
     `person    ${personKey}${personKey === identityKey ? '  itself' : ''}`,
     `tables    ${tables}`,
-    `${agrees ? '' : 'THEY DIFFER: '}${says}.`,
+    `${agrees ? '' : 'THEY DIFFER: '}${summary}.`,
   ];
 }
 
 interface MemberLine {
   readonly key: string;
-  /** Null for an identity given by its key that was never linked. */
+  /** Null for an unlinked identity that was given by its key. */
   readonly kind: string | null;
   /** Epoch milliseconds; null when it was never linked. */
   readonly linkedAt: number | null;
   readonly personKey: string;
-  /** Only when raw ids were requested; null where no event has it. */
+  /** Only with raw ids; null if no event has it. */
   readonly id?: string | null;
 }
 
-/** `identity members`: all identities of a person; with `--raw` also the ids that clients sent. */
+/** Lists all identities of a person. */
 export async function members(
   context: QueryContext,
-  options: SubjectOptions & JsonOptions & { readonly raw?: boolean | undefined; readonly querySeconds: number },
+  options: SubjectOptions & JsonOption & { readonly raw?: boolean | undefined; readonly querySeconds: number },
   terminal: Terminal,
 ): Promise<void> {
   const subject = subjectOf(options, createOpenKeyer(context));
@@ -131,8 +126,8 @@ export async function members(
     const found = toMemberLines(subject, household).map((line) =>
       ids === null ? line : { ...line, id: ids.get(line.key) ?? null },
     );
-    for (const line of found) terminal.result(options.json === true ? JSON.stringify(line) : toLine(line));
-    if (!household.isLinked) printSummary(terminal, options, 'Nobody has linked it: it is a person of its own.');
+    for (const line of found) printResult(terminal, options, line, toLine(line));
+    if (!household.isLinked) printSummary(terminal, options, 'It is not linked: it is a person of its own.');
   });
 }
 
@@ -147,7 +142,6 @@ function toMemberLines({ key, kind }: Subject, { personKey, members: linked }: P
   }));
 }
 
-/** Width of the widest kind. */
 const KIND_WIDTH = 'anonymous'.length;
 
 function toLine({ key, kind, linkedAt, personKey, id }: MemberLine): string {
@@ -158,10 +152,8 @@ function toLine({ key, kind, linkedAt, personKey, id }: MemberLine): string {
 }
 
 const NO_EPOCH =
-  'Redis holds no identity graph that is whole (it has no epoch), so it cannot tell who belongs to whom: npm run ' +
-  'rebuild puts back what it held; a new deployment is set up by npm run identity -- init';
-
-/** Turns an incomplete graph into an UnreachableError with advice. */
+  'Redis has no complete identity graph (it has no epoch): run npm run rebuild to restore it, or npm run identity -- init ' +
+  'for a new deployment';
 function requireCompleteGraph<T>(answer: Promise<T>): Promise<T> {
   return answer.catch((fault: unknown) => {
     throw fault instanceof people.MissingEpochFault ? new UnreachableError(NO_EPOCH) : fault;

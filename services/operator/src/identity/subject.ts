@@ -5,15 +5,13 @@ import type { IdentityKeyer } from '@playline/people';
 import { command, UsageError } from '../command.ts';
 import { type EnvironmentOptions, projectOf, toEnvironmentId } from '../keys/subcommands.ts';
 
-/** The identity that a query is about. */
 export interface Subject {
   readonly environmentId: string;
   readonly key: Buffer;
-  /** Null for an identity given by its key, which does not contain the kind. */
+  /** Null for an identity given by its key. */
   readonly kind: IdentityKind | null;
 }
 
-/** Options that name an identity. */
 interface IdentityOptions {
   readonly kind?: string | undefined;
   readonly id?: string | undefined;
@@ -22,7 +20,6 @@ interface IdentityOptions {
 
 export interface SubjectOptions extends EnvironmentOptions, IdentityOptions {}
 
-/** Options of a second identity. */
 export interface OtherOptions {
   readonly otherKind?: string | undefined;
   readonly otherId?: string | undefined;
@@ -32,10 +29,9 @@ export interface OtherOptions {
 export const environmentOption = () =>
   new Option('--environment <name>', 'production, development, or the id of an environment, such as demo-production');
 export const projectOption = () => new Option('--project <id>', 'project of the environment').default(FIRST_PROJECT);
-export const keyHelp = 'identity key as the tables have it; needs no pepper';
-export const idHelp = 'id as clients send it; your shell may keep it in its history';
+export const keyHelp = 'identity key as in the tables; needs no pepper';
+export const idHelp = 'id as clients send it; your shell may record it';
 
-/** A command about one identity. */
 export const subjectCommand = (name: string, description: string) =>
   command(name, description)
     .addOption(environmentOption().makeOptionMandatory())
@@ -48,13 +44,13 @@ export const subjectCommand = (name: string, description: string) =>
 const ENVIRONMENT_ID = /^(?=.{3,64}$)[a-z0-9_-]+-[a-z0-9_-]+$/;
 const KEY = new RegExp(`^[0-9a-fA-F]{${2 * IDENTITY_KEY_BYTES}}$`);
 
-/** @throws UsageError without the id, which is personal data */
+/** Errors never contain the id, which is personal data. @throws UsageError */
 export function subjectOf(options: SubjectOptions, openKeyer: () => IdentityKeyer): Subject {
   const environmentId = environmentOf(options);
   return { environmentId, ...identityOf(options, { before: '', environmentId, openKeyer }) };
 }
 
-/** Null when none is given. @throws UsageError, also when it is the subject itself */
+/** @returns null when none is given @throws UsageError */
 export function otherOf(
   { otherKind: kind, otherId: id, otherKey: key }: OtherOptions,
   subject: Subject,
@@ -67,7 +63,7 @@ export function otherOf(
   return { environmentId, ...other };
 }
 
-/** The environment of `--environment` and `--project`. @throws UsageError */
+/** @throws UsageError */
 export function environmentOf(options: EnvironmentOptions): string {
   const given = options.environment ?? '';
   if (given === 'production' || given === 'development') return toEnvironmentId(projectOf(options), given);
@@ -76,7 +72,7 @@ export function environmentOf(options: EnvironmentOptions): string {
 }
 
 interface IdentitySource {
-  /** Prefix of the option names. */
+  /** Prefix of the options. */
   readonly before: '' | 'other-';
   readonly environmentId: string;
   readonly openKeyer: () => IdentityKeyer;
@@ -88,10 +84,10 @@ function identityOf(
 ): Pick<Subject, 'key' | 'kind'> {
   const ways = `--${before}kind and --${before}id, or --${before}key`;
   if (key !== undefined) {
-    if (id !== undefined || kind !== undefined) throw new UsageError(`give ${ways}, not both`);
+    if (id !== undefined || kind !== undefined) throw new UsageError(`use ${ways}, not both`);
     return { key: parseKey(key, before), kind: null };
   }
-  if (id === undefined || id.trim() === '') throw new UsageError(`which identity? ${ways}`);
+  if (id === undefined || id.trim() === '') throw new UsageError(`no identity is given: use ${ways}`);
   const known = IDENTITY_KINDS.find((each) => each === kind);
   if (known === undefined) throw new UsageError(`--${before}kind: expected ${IDENTITY_KINDS.join(' or ')}`);
   return { key: openKeyer()(environmentId, known, id), kind: known };

@@ -23,7 +23,7 @@ it('identity suspects lists an id from its 21st anonymous id within a day on, an
   expect((await bench.run('suspects', 'list', ...IN, '--json')).text).toContain('"state":"allowed"');
 });
 
-it('identity suspects blocks an id, given by its key as well, and asks before', async () => {
+it('identity suspects blocks an id, given by its key as well, after confirmation', async () => {
   const bench = await openHeld();
   expect(await bench.runAnswering('no')('suspects', 'block', ...NAMED)).toMatchObject({ code: EXIT.failed });
   expect(bench.log.published).toEqual([]);
@@ -32,7 +32,7 @@ it('identity suspects blocks an id, given by its key as well, and asks before', 
   expect(bench.stored.links.at(-1)).toMatchObject({ outcome: 'refused', reason: 'blocked' });
 });
 
-it('identity suspects says that nothing is held', async () => {
+it('identity suspects reports that nothing is held', async () => {
   const bench = await openMemoryBench();
   expect((await bench.run('suspects', 'list', ...IN)).text).toBe(`No id of ${ENVIRONMENT} is held.`);
   expect(await bench.run('suspects', 'else', ...IN)).toMatchObject({ code: EXIT.usage });

@@ -2,7 +2,7 @@ import { ZERO_KEY } from '@playline/contracts';
 import { type QueryRows, readRows } from '@playline/stores';
 import type { Subject } from './subject.ts';
 
-/** The row of `identity_overrides` about an identity. */
+/** A row of `identity_overrides`. */
 export interface StoredPerson {
   /** Hexadecimal. */
   readonly personKey: string;
@@ -10,13 +10,12 @@ export interface StoredPerson {
   readonly linkedAt: number;
 }
 
-/** One side of a link; its key is hexadecimal. */
 export interface Side {
   readonly key: string;
   readonly kind: string;
 }
 
-/** Place of a link fact in its topic, and the step of it that was decided. */
+/** Position of a link fact in its topic, and the decided step. */
 export interface FactPosition {
   readonly generation: number;
   readonly partition: number;
@@ -24,7 +23,7 @@ export interface FactPosition {
   readonly step: number;
 }
 
-/** A row of `identity_links`: a requested link and its outcome. Times in epoch milliseconds. */
+/** A row of `identity_links`. Keys are hexadecimal, times epoch milliseconds. */
 export interface LinkRow {
   readonly receivedAt: number;
   readonly eventTime: number;
@@ -39,39 +38,33 @@ export interface LinkRow {
   readonly position: FactPosition;
 }
 
-/** The side of an identity in an unlink; its key is hexadecimal. */
 export interface SplitRow extends Pick<FactPosition, 'generation' | 'offset'> {
   readonly key: string;
   readonly side: string;
 }
 
-/** Limits of a query that reads much. */
 export interface Bounds {
   readonly querySeconds: number;
-  /** Maximum number of rows, the newest ones. */
+  /** Of rows, the newest ones. */
   readonly limit: number;
 }
 
-/** Which links: those of any of the keys, or only those between them and another group. */
+/** Links of any of the keys; with `others` only links between the two groups. */
 export interface LinkFilter {
   readonly keys: readonly Buffer[];
   readonly others?: readonly Buffer[];
 }
 
-/** Queries about identities in the tables. */
 export interface IdentityTables {
   isReachable(): Promise<boolean>;
-  /** Null without a row. */
   personOf(subject: Subject): Promise<StoredPerson | null>;
-  /** Whether the environment has any event. */
   hasEvents(environmentId: string): Promise<boolean>;
-  /** The newest rows, in the order of the log. Reads every decision of the environment. */
+  /** The newest rows, in log order. Reads every decision of the environment. */
   linksOf(environmentId: string, filter: LinkFilter, bounds: Bounds): Promise<LinkRow[]>;
-  /** For each two linked keys, the row that joined them, and one row that found them already joined. */
+  /** For each two linked keys, the row that joined them, and one that found them already joined. */
   joinsOf(environmentId: string, keys: readonly Buffer[], querySeconds: number): Promise<LinkRow[]>;
-  /** The sides that these keys were on in unlinks. */
   sidesOf(environmentId: string, keys: readonly Buffer[], querySeconds: number): Promise<SplitRow[]>;
-  /** Raw ids by hexadecimal key, as far as events still have them. Scans the keys of the environment's events. */
+  /** Raw ids by hexadecimal key. Scans the keys of the environment's events. */
   rawIdsOf(environmentId: string, keys: readonly Buffer[], querySeconds: number): Promise<ReadonlyMap<string, string>>;
 }
 
@@ -88,7 +81,7 @@ export function createIdentityTables(query: QueryRows): IdentityTables {
     },
     hasEvents: async (environmentId) =>
       (await readRows(query(`SELECT 1 FROM events WHERE environment_id = '${environmentId}' LIMIT 1`))).length > 0,
-    // A decision that was published twice has the same sides, so rows of others can be filtered before FINAL.
+    // A repeated decision has the same sides, so other rows can be filtered before FINAL.
     async linksOf(environmentId, filter, { limit, querySeconds }) {
       const rows = query(`SELECT ${LINK_COLUMNS} FROM identity_links FINAL
         PREWHERE environment_id = '${environmentId}' AND (${toCondition(filter)})
@@ -96,7 +89,7 @@ export function createIdentityTables(query: QueryRows): IdentityTables {
         LIMIT ${limit} SETTINGS max_execution_time = ${querySeconds}`);
       return (await readWithinLimit(rows, querySeconds)).map(toLinkRow).reverse();
     },
-    // After a rebuild the last decisions before it may be stored as "already joined", although they joined.
+    // After a rebuild, a decision that joined two keys may be stored as "already joined".
     async joinsOf(environmentId, keys, querySeconds) {
       const list = toList(keys);
       const rows = query(`SELECT ${LINK_COLUMNS} FROM identity_links
@@ -128,7 +121,7 @@ export function createIdentityTables(query: QueryRows): IdentityTables {
 const toSql = (key: Buffer) => `toFixedString(unhex('${key.toString('hex')}'), 16)`;
 const toList = (keys: readonly Buffer[]) => keys.map(toSql).join();
 
-/** ClickHouse codes of a query that took longer than its limit, or is expected to. */
+/** ClickHouse error codes of a query over its time limit. */
 const TOO_LONG: readonly unknown[] = ['159', '160'];
 
 async function readWithinLimit(rows: AsyncIterable<readonly unknown[]>, seconds: number) {
@@ -136,7 +129,7 @@ async function readWithinLimit(rows: AsyncIterable<readonly unknown[]>, seconds:
     return await readRows(rows);
   } catch (fault) {
     if (!(fault instanceof Error && 'code' in fault && TOO_LONG.includes(fault.code))) throw fault;
-    throw new Error(`ClickHouse needs more than ${seconds} s for this: --query-seconds gives it longer`, {
+    throw new Error(`the query exceeded ${seconds} s: raise --query-seconds`, {
       cause: fault,
     });
   }
@@ -175,9 +168,8 @@ function toLinkRow(row: readonly unknown[]): LinkRow {
 }
 
 /**
- * A message that linked an identity is owned by an identity of the same person, or is an alias without an owner; the
- * sorting key skips granules of others. Ids are selected as hexadecimal digits, so that no error message can contain
- * one.
+ * A message that linked an identity belongs to an identity of the same person, or is an alias without an owner. Ids are
+ * selected as hexadecimal digits, so that no error message contains one.
  */
 function rawIdsSql(environmentId: string, keys: readonly Buffer[], querySeconds: number): string {
   const list = toList(keys);

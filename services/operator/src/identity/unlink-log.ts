@@ -13,34 +13,30 @@ import { awaitWritable, type Schemas } from '../await-schema.ts';
 import { awaitLog } from '../await-store.ts';
 import { unconfirmed } from '../command.ts';
 
-/** Where unlinks are requested, and their decisions read. */
+/** Publishes link facts and reads their decisions. */
 export interface UnlinkLog {
-  /** Resolves when the fact is acknowledged. @throws UnreachableError when it is unknown whether it was written */
+  /** @throws UnreachableError when it is unknown whether the fact was written */
   publish(fact: IdentityLinkRecord): Promise<void>;
-  /** The decision about this message's fact; null when there is none in time. */
+  /** The decision about a message; null without one in time. */
   awaitDecision(messageId: Buffer, waitMs: number): Promise<IdentityDecisionRecord | null>;
-  /** Writes facts again at the end of the topic, where they are decided again. @returns how many the topic still has */
-  publishAgain(places: readonly { readonly partition: number; readonly offset: number }[]): Promise<number>;
+  /** Publishes facts again, so that they are decided again. @returns how many of them the topic still has */
+  publishAgain(offsets: readonly { readonly partition: number; readonly offset: number }[]): Promise<number>;
   close(): Promise<void>;
 }
 
-/** What it needs of Kafka and of the registry. */
 export interface UnlinkLogSource {
   readonly producer: Producer;
   readonly log: LogReader;
   readonly schemas: Schemas;
-  /** TOPIC_PREFIX */
   readonly topicPrefix: string;
 }
 
 const POLL_MS = 100;
-/** An unlink that was not confirmed may still be in the log, and be decided. */
-const NEXT = 'identity members tells whether it was done; to ask again is safe';
+const NEXT = 'check with identity members whether it took effect; repeating is safe';
 
 /**
- * The log over a producer and a reader; closing closes both. Only decisions published from now on are read.
- * @throws UnreachableError when brokers or registry do not answer, or the schema is not registered: before anything is
- * published
+ * Closes its producer and reader. Only decisions published from now on are read.
+ * @throws UnreachableError when brokers or registry do not answer, or the schema is not registered
  */
 export async function openUnlinkLog(source: UnlinkLogSource): Promise<UnlinkLog> {
   const { producer, log, schemas, topicPrefix } = source;
@@ -53,7 +49,7 @@ export async function openUnlinkLog(source: UnlinkLogSource): Promise<UnlinkLog>
       awaitWritable({ producer, schemas }, linkTopic, identityLinkCodec.schema),
       awaitLog(log),
     ]);
-    const look = await createDecisionReader(source, decisionTopic);
+    const readDecision = await createDecisionReader(source, decisionTopic);
     return {
       close,
       async publish(fact) {
@@ -61,9 +57,9 @@ export async function openUnlinkLog(source: UnlinkLogSource): Promise<UnlinkLog>
         const record = { topic: linkTopic, key: Buffer.from(fact.environmentId), value };
         return sendAll(producer, [record]).catch(unconfirmed('the unlink', NEXT));
       },
-      async publishAgain(places) {
+      async publishAgain(offsets) {
         let published = 0;
-        for (const { partition, offset } of places)
+        for (const { partition, offset } of offsets)
           for await (const { key, value } of log.read({
             topic: linkTopic,
             partition,
@@ -80,7 +76,7 @@ export async function openUnlinkLog(source: UnlinkLogSource): Promise<UnlinkLog>
       async awaitDecision(messageId, waitMs) {
         const endAt = performance.now() + waitMs;
         for (;;) {
-          const found = await look(messageId);
+          const found = await readDecision(messageId);
           if (found !== null || performance.now() > endAt) return found;
           await delay(POLL_MS);
         }
@@ -92,7 +88,7 @@ export async function openUnlinkLog(source: UnlinkLogSource): Promise<UnlinkLog>
   }
 }
 
-/** Creates the function that returns the decisions added since its last call. */
+/** The function finds the decision about a message among those published since its last call. */
 async function createDecisionReader({ log, schemas }: UnlinkLogSource, topic: string) {
   const next = new Map((await log.bounds(topic)).map(({ partition, end }) => [partition, end]));
   const readValue = createRecordReader({

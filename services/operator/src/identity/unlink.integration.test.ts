@@ -18,7 +18,7 @@ let linker: Awaited<ReturnType<RebuildFixture['startLinker']>>;
 type Kind = LinkParts['fromKind'];
 const hex = (kind: Kind, id: string) => fixture.keyOf(ENVIRONMENT, kind, id).toString('hex');
 const of = (kind: Kind, id: string) => ['--environment', ENVIRONMENT, '--kind', kind, '--id', id];
-const ask = async (...args: string[]) => {
+const query = async (...args: string[]) => {
   const { code, results, progress } = await fixture.restore('identity', ...args, '--json');
   return { code, rows: results.map((line) => JSON.parse(line)), progress };
 };
@@ -56,7 +56,7 @@ const personsOfEvents = async () =>
     .split('\n')
     .map((line) => line.split('\t'));
 const outcomesBetween = async () =>
-  (await ask('why', ...of('steam', 'bob'), '--other-key', hex('email', 'eve'))).rows.map(
+  (await query('why', ...of('steam', 'bob'), '--other-key', hex('email', 'eve'))).rows.map(
     ({ link, outcome, reason }) => [link, outcome, reason],
   );
 
@@ -103,13 +103,13 @@ async function decidedAgain(): Promise<void> {
   await fixture.written(TOPICS.identityDecisions.name);
 }
 
-it('splits a wrong merge in graph, tables and views; earlier facts do not undo it, repeated or after a rebuild', async () => {
+it('identity unlink splits a wrong merge in graph, tables and views; earlier facts do not undo it, repeated or after a rebuild', async () => {
   const before = await personsOfEvents();
   expect(before.map(([name]) => name)).toEqual(['email-bob', 'email-eve', 'steam-bob', 'steam-eve']);
   expect(new Set(before.map(([, person]) => person)).size).toBe(1);
 
   const named = [...of('steam', 'eve'), '--kind', 'email', '--id', 'eve'];
-  const { code, rows } = await ask('unlink', ...named, '--yes');
+  const { code, rows } = await query('unlink', ...named, '--yes');
   expect({ code, rows }).toMatchObject({ code: 0, rows: [{ outcome: 'unlinked', reason: '' }] });
   await settled();
   const { split, stayed } = rows[0];
@@ -122,7 +122,7 @@ it('splits a wrong merge in graph, tables and views; earlier facts do not undo i
   ];
   expect(await personsOfEvents()).toEqual(apart);
   for (const name of [of('steam', 'bob'), of('email', 'eve')])
-    expect((await ask('resolve', ...name)).rows).toMatchObject([{ agrees: true }]);
+    expect((await query('resolve', ...name)).rows).toMatchObject([{ agrees: true }]);
 
   // A client repeats yesterday's messages.
   await publishFacts(yesterday);

@@ -1,5 +1,5 @@
 import type { IdentityDecisionRecord } from '@playline/contracts';
-import { describe, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { EXIT } from '../command.ts';
 import { ENVIRONMENT, keyOf, openMemoryBench } from './test/memory-bench.ts';
 
@@ -19,130 +19,126 @@ async function openMerged() {
 const membersOf = async ({ run }: Awaited<ReturnType<typeof openMerged>>, kind: string, id: string) =>
   (await run('members', ...of(kind, id), '--json')).results.map((line) => JSON.parse(line));
 
-describe('identity unlink', () => {
-  it('shows who leaves and who stays, asks, splits them off, and reports the result for both', async () => {
+it('identity unlink shows who leaves and who stays, prompts, splits them off, and reports the result for both', async () => {
+  const bench = await openMerged();
+  const { code, results } = await bench.runAnswering('yes')('unlink', ...of('email', BOB));
+  expect(code).toBe(EXIT.ok);
+  expect(results.filter((line) => line.includes('leaves'))).toEqual([expect.stringContaining(hexOf('email', BOB))]);
+  expect(results.filter((line) => line.includes(' stays '))).toHaveLength(3);
+  expect(results.join()).toContain('It is fact 0/3/2 of the log');
+  expect(await membersOf(bench, 'email', BOB)).toMatchObject([{ key: hexOf('email', BOB) }]);
+  const stayed = (await membersOf(bench, 'steam', 'bob')).map(({ key }) => key);
+  expect(stayed.sort()).toEqual([hexOf('anonymous', 'device'), hexOf('steam', 'bob'), hexOf('untyped', 'bob')].sort());
+  expect((await bench.run('resolve', ...of('email', BOB), '--json')).text).toContain('"agrees":true');
+  // The log never contains raw ids.
+  expect(JSON.stringify(bench.log.published)).not.toContain('bob');
+});
+
+it('identity unlink accepts several identities: a kind for each, one kind for all, keys; duplicates count once', async () => {
+  for (const named of [
+    ['--kind', 'steam', '--id', 'bob', '--kind', 'untyped', '--id', 'bob'],
+    ['--kind', 'steam', '--id', 'bob', '--id', ' bob ', '--key', hexOf('untyped', 'bob')],
+    ['--key', hexOf('steam', 'bob'), '--key', hexOf('untyped', 'bob')],
+  ]) {
     const bench = await openMerged();
-    const { code, results } = await bench.runAnswering('yes')('unlink', ...of('email', BOB));
-    expect(code).toBe(EXIT.ok);
-    expect(results.filter((line) => line.includes('leaves'))).toEqual([expect.stringContaining(hexOf('email', BOB))]);
-    expect(results.filter((line) => line.includes(' stays '))).toHaveLength(3);
-    expect(results.join()).toContain('It is fact 0/3/2 of the log');
-    expect(await membersOf(bench, 'email', BOB)).toMatchObject([{ key: hexOf('email', BOB) }]);
-    const stayed = (await membersOf(bench, 'steam', 'bob')).map(({ key }) => key);
-    expect(stayed.sort()).toEqual(
-      [hexOf('anonymous', 'device'), hexOf('steam', 'bob'), hexOf('untyped', 'bob')].sort(),
-    );
-    expect((await bench.run('resolve', ...of('email', BOB), '--json')).text).toContain('"agrees":true');
-    // The log never contains raw ids.
-    expect(JSON.stringify(bench.log.published)).not.toContain('bob');
-  });
+    const { code, results } = await bench.run('unlink', ...IN, ...named, '--yes', '--json');
+    const outcome = JSON.parse(results.join());
+    expect({ code, outcome }).toMatchObject({ code: EXIT.ok, outcome: { outcome: 'unlinked', place: '0/3/2' } });
+    expect(outcome.split.keys).toEqual([hexOf('steam', 'bob'), hexOf('untyped', 'bob')].sort());
+    expect(outcome.stayed.keys).toEqual([hexOf('anonymous', 'device'), hexOf('email', BOB)].sort());
+  }
+});
 
-  it('accepts several identities: a kind for each, one kind for all, keys; duplicates count once', async () => {
-    for (const named of [
-      ['--kind', 'steam', '--id', 'bob', '--kind', 'untyped', '--id', 'bob'],
-      ['--kind', 'steam', '--id', 'bob', '--id', ' bob ', '--key', hexOf('untyped', 'bob')],
-      ['--key', hexOf('steam', 'bob'), '--key', hexOf('untyped', 'bob')],
-    ]) {
-      const bench = await openMerged();
-      const { code, results } = await bench.run('unlink', ...IN, ...named, '--yes', '--json');
-      const outcome = JSON.parse(results.join());
-      expect({ code, outcome }).toMatchObject({ code: EXIT.ok, outcome: { outcome: 'unlinked', place: '0/3/2' } });
-      expect(outcome.split.keys).toEqual([hexOf('steam', 'bob'), hexOf('untyped', 'bob')].sort());
-      expect(outcome.stayed.keys).toEqual([hexOf('anonymous', 'device'), hexOf('email', BOB)].sort());
-    }
-  });
+it.each([
+  ['another answer', 'no', EXIT.failed],
+  ['no terminal', undefined, EXIT.usage],
+])('identity unlink publishes nothing without confirmation: %s', async (_, answer, expected) => {
+  const bench = await openMerged();
+  const run = answer === undefined ? bench.run : bench.runAnswering(answer);
+  const { code, progress } = await run('unlink', ...of('email', BOB));
+  expect(code).toBe(expected);
+  expect(progress).toMatch(/nothing was changed|--yes/);
+  expect(bench.log.published).toEqual([]);
+});
 
-  it.each([
-    ['another answer', 'no', EXIT.failed],
-    ['no terminal', undefined, EXIT.usage],
-  ])('publishes nothing without confirmation: %s', async (_, answer, expected) => {
-    const bench = await openMerged();
-    const run = answer === undefined ? bench.run : bench.runAnswering(answer);
-    const { code, progress } = await run('unlink', ...of('email', BOB));
-    expect(code).toBe(expected);
-    expect(progress).toMatch(/nothing was changed|--yes/);
-    expect(bench.log.published).toEqual([]);
-  });
+it.each([
+  ['of two persons', [...of('email', BOB), '--kind', 'steam', '--id', 'zoe'], 'not of one person'],
+  ['that are not linked', of('steam', 'unknown'), 'a person of its own already'],
+  [
+    'that are everybody',
+    [...IN, '--kind', 'steam', '--id', 'zoe', '--kind', 'untyped', '--id', 'zoe'],
+    'nothing to split',
+  ],
+])('identity unlink refuses identities %s with a sentence, and publishes nothing', async (_, named, sentence) => {
+  const bench = await openMerged();
+  await bench.alias('steam', 'zoe', ['untyped', 'zoe']);
+  const { code, progress, results } = await bench.run('unlink', ...named, '--yes');
+  expect({ code, results }).toEqual({ code: EXIT.failed, results: [] });
+  expect(progress).toContain(sentence);
+  expect(bench.log.published).toEqual([]);
+});
 
-  it.each([
-    ['of two persons', [...of('email', BOB), '--kind', 'steam', '--id', 'zoe'], 'not of one person'],
-    ['nobody has linked', of('steam', 'nobody'), 'a person of its own already'],
-    [
-      'that are everybody',
-      [...IN, '--kind', 'steam', '--id', 'zoe', '--kind', 'untyped', '--id', 'zoe'],
-      'nothing to split',
-    ],
-  ])('refuses identities %s with a sentence, and publishes nothing', async (_, named, sentence) => {
-    const bench = await openMerged();
-    await bench.alias('steam', 'zoe', ['untyped', 'zoe']);
-    const { code, progress, results } = await bench.run('unlink', ...named, '--yes');
-    expect({ code, results }).toEqual({ code: EXIT.failed, results: [] });
-    expect(progress).toContain(sentence);
-    expect(bench.log.published).toEqual([]);
-  });
+it('identity unlink ends with 2 for wrong arguments, and repeats no id', async () => {
+  const { run } = await openMerged();
+  for (const args of [
+    IN,
+    [...IN, '--kind', 'steam'],
+    [...IN, '--id', BOB],
+    [...IN, '--kind', 'steam', '--kind', 'epic', '--id', BOB],
+    [...of('facebook', BOB)],
+    [...of('email', BOB), '--key', 'x'],
+    [...of('email', BOB), BOB, BOB],
+    [...of('email', BOB), '--wait-seconds', '0'],
+  ]) {
+    const { code, progress } = await run('unlink', ...args, '--yes');
+    expect({ args, code }).toEqual({ args, code: EXIT.usage });
+    expect(progress).not.toContain(BOB);
+  }
+});
 
-  it('ends with 2 for wrong arguments, and repeats no id', async () => {
-    const { run } = await openMerged();
-    for (const args of [
-      IN,
-      [...IN, '--kind', 'steam'],
-      [...IN, '--id', BOB],
-      [...IN, '--kind', 'steam', '--kind', 'epic', '--id', BOB],
-      [...of('facebook', BOB)],
-      [...of('email', BOB), '--key', 'x'],
-      [...of('email', BOB), BOB, BOB],
-      [...of('email', BOB), '--wait-seconds', '0'],
-    ]) {
-      const { code, progress } = await run('unlink', ...args, '--yes');
-      expect({ args, code }).toEqual({ args, code: EXIT.usage });
-      expect(progress).not.toContain(BOB);
-    }
-  });
+it.each([
+  ['a person who changed since the plan', { outcome: 'refused', reason: 'not_one_person' }, 'not of one person'],
+  ['a person erased since', { outcome: 'refused', reason: 'fenced' }, 'erasure'],
+  ['a person who is split already', { outcome: 'unchanged', reason: '' }, 'nothing to split'],
+  ['linkers that cannot', { outcome: 'unchanged', reason: '', unlink: null }, 'a release that cannot split'],
+] as const)('identity unlink ends with 1 when the linkers split nothing: %s', async (_, over, sentence) => {
+  const bench = await openMerged();
+  const none = { stayedRoot: Buffer.alloc(16), stayed: [] };
+  const { toDecision } = bench.log;
+  bench.log.toDecision = async (fact) =>
+    ({ ...(await toDecision(fact))!, moved: [], unlink: none, ...over }) as IdentityDecisionRecord;
+  const { code, progress } = await bench.run('unlink', ...of('email', BOB), '--yes');
+  expect(code).toBe(EXIT.failed);
+  expect(progress).toContain('nothing was split');
+  expect(progress).toContain(sentence);
+});
 
-  it.each([
-    ['a person who changed since it looked', { outcome: 'refused', reason: 'not_one_person' }, 'not of one person'],
-    ['somebody erased since', { outcome: 'refused', reason: 'fenced' }, 'erasure'],
-    ['a person who is split already', { outcome: 'unchanged', reason: '' }, 'nothing left to split'],
-    ['linkers that cannot', { outcome: 'unchanged', reason: '', unlink: null }, 'a release that cannot split'],
-  ] as const)('ends with 1 when the linkers split nobody: %s', async (_, over, sentence) => {
-    const bench = await openMerged();
-    const nobody = { stayedRoot: Buffer.alloc(16), stayed: [] };
-    const { toDecision } = bench.log;
-    bench.log.toDecision = async (fact) =>
-      ({ ...(await toDecision(fact))!, moved: [], unlink: nobody, ...over }) as IdentityDecisionRecord;
-    const { code, progress } = await bench.run('unlink', ...of('email', BOB), '--yes');
-    expect(code).toBe(EXIT.failed);
-    expect(progress).toContain('nothing was split');
-    expect(progress).toContain(sentence);
-  });
+it('identity unlink ends with 3 without a decision in time: the fact is in the log and will be decided', async () => {
+  const bench = await openMerged();
+  bench.log.toDecision = async () => null;
+  const { code, progress } = await bench.run('unlink', ...of('email', BOB), '--yes', '--wait-seconds', '1');
+  expect(code).toBe(EXIT.unreachable);
+  expect(progress).toContain('will be decided');
+  expect(bench.log.published).toHaveLength(1);
+});
 
-  it('ends with 3 without a decision in time: the fact is in the log and will be decided', async () => {
-    const bench = await openMerged();
-    bench.log.toDecision = async () => null;
-    const { code, progress } = await bench.run('unlink', ...of('email', BOB), '--yes', '--wait-seconds', '1');
-    expect(code).toBe(EXIT.unreachable);
-    expect(progress).toContain('will be decided');
-    expect(bench.log.published).toHaveLength(1);
-  });
-
-  it('why shows the split and what it has refused since, and uses no link that it has undone', async () => {
-    const bench = await openMerged();
-    await bench.run('unlink', ...of('email', BOB), '--yes');
-    // The old message again, with its old time.
-    await bench.alias('steam', 'bob', ['email', BOB]);
-    const told = await bench.run('why', ...of('email', BOB));
-    expect(told.text).toContain(
-      'unlink  unlinked: an operator split the two, and 1 identity became a person of their own',
-    );
-    expect(told.text).toContain('refused: an operator has split the two');
-    const other = ['--other-kind', 'email', '--other-id', BOB];
-    const parted = await bench.run('why', ...of('anonymous', 'device'), ...other);
-    expect(parted.text).toContain('They are two persons.');
-    // Joined again by another message: links from before the split are not part of the chain.
-    const later = Date.now() + 60_000;
-    await bench.alias('epic', 'kim', ['steam', 'bob', later]);
-    await bench.alias('epic', 'kim', ['email', BOB, later]);
-    const chain = await bench.run('why', ...of('steam', 'bob'), ...other, '--json');
-    expect(chain.results.map((line) => JSON.parse(line).a.key)).toEqual([hexOf('epic', 'kim'), hexOf('epic', 'kim')]);
-  });
+it('identity why shows the split and what it has refused since, and uses no link that it has undone', async () => {
+  const bench = await openMerged();
+  await bench.run('unlink', ...of('email', BOB), '--yes');
+  // The old message again, with its old time.
+  await bench.alias('steam', 'bob', ['email', BOB]);
+  const printed = await bench.run('why', ...of('email', BOB));
+  expect(printed.text).toContain(
+    'unlink  unlinked: an operator split the two, and 1 identity became a person of their own',
+  );
+  expect(printed.text).toContain('refused: an operator has split the two');
+  const other = ['--other-kind', 'email', '--other-id', BOB];
+  const parted = await bench.run('why', ...of('anonymous', 'device'), ...other);
+  expect(parted.text).toContain('They are two persons.');
+  // Joined again by another message: links from before the split are not part of the chain.
+  const later = Date.now() + 60_000;
+  await bench.alias('epic', 'kim', ['steam', 'bob', later]);
+  await bench.alias('epic', 'kim', ['email', BOB, later]);
+  const chain = await bench.run('why', ...of('steam', 'bob'), ...other, '--json');
+  expect(chain.results.map((line) => JSON.parse(line).a.key)).toEqual([hexOf('epic', 'kim'), hexOf('epic', 'kim')]);
 });

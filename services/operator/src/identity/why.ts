@@ -1,31 +1,23 @@
+/** `identity why`: which messages linked a person, and by which links two identities are one person. */
 import { describeLink, keysOf, type PersonMembers } from '@playline/people';
-import type { Terminal } from '../command.ts';
+import { type JsonOption, printResult, type Terminal } from '../command.ts';
 import { withPeople } from '../rebuild/with-stores.ts';
-import {
-  awaitTables,
-  createOpenKeyer,
-  type JsonOptions,
-  printSummary,
-  type QueryContext,
-  toTimeText,
-} from './context.ts';
+import { awaitTables, createOpenKeyer, printSummary, type QueryContext, toTimeText } from './context.ts';
 import { readHousehold } from './resolve.ts';
 import { type OtherOptions, otherOf, type Subject, type SubjectOptions, subjectOf } from './subject.ts';
 import type { Bounds, IdentityTables, LinkRow, Side, SplitRow } from './tables.ts';
 
-/** Maximum of `--limit`. */
 export const LINKS_MAX = 10_000;
 
 interface FoundLinks {
-  /** In the order of the log. */
+  /** In log order. */
   readonly rows: readonly LinkRow[];
   readonly sentence: string;
 }
 
-/** `identity why`: the messages that requested links of a person, or between two identities, and their outcomes. */
 export async function why(
   context: QueryContext,
-  options: SubjectOptions & OtherOptions & JsonOptions & Bounds,
+  options: SubjectOptions & OtherOptions & JsonOption & Bounds,
   terminal: Terminal,
 ): Promise<void> {
   const bounds = { limit: options.limit, querySeconds: options.querySeconds };
@@ -35,14 +27,13 @@ export async function why(
   await withPeople(context, async (people) => {
     const tables = await awaitTables(context);
     const household = await readHousehold(people, subject);
-    const question = { tables, bounds, subject, household };
+    const query = { tables, bounds, subject, household };
     const { rows, sentence } =
       other === null
-        ? await findLinks(question)
-        : await findBetween({ ...question, other, otherHousehold: await readHousehold(people, other) });
-    const asked = [subject, other].flatMap((one) => (one === null ? [] : [one.key.toString('hex')]));
-    for (const row of rows)
-      for (const line of options.json === true ? [toLinkJson(row)] : toLinkLines(row, asked)) terminal.result(line);
+        ? await findLinks(query)
+        : await findBetween({ ...query, other, otherHousehold: await readHousehold(people, other) });
+    const requested = [subject, other].flatMap((one) => (one === null ? [] : [one.key.toString('hex')]));
+    for (const row of rows) printResult(terminal, options, toJson(row), toLinkLines(row, requested));
     printSummary(terminal, options, sentence);
   });
 }
@@ -54,20 +45,19 @@ interface LinkQuery {
   readonly household: PersonMembers;
 }
 
-/** All links requested for any identity of the person. */
 async function findLinks({ tables, bounds, subject, household }: LinkQuery): Promise<FoundLinks> {
   const { rows, more } = await readNewest(tables, subject.environmentId, {
     filter: { keys: keysOf(household) },
     bounds,
   });
   const { length } = keysOf(household);
-  const whose = household.isLinked ? `a person of ${length} identities` : 'an identity that nobody has linked';
+  const whose = household.isLinked ? `a person of ${length} identities` : 'an unlinked identity';
   const none = household.isLinked ? ': the event writer may be behind (npm run status)' : '';
   const count = rows.length === 1 ? '1 decision' : `${rows.length} decisions`;
   return { rows, sentence: `${count} about ${whose}${rows.length === 0 ? none : ''}${more}.` };
 }
 
-/** Reads one more row than is shown, to find out whether there are older ones. */
+/** Reads one more row than requested, to find out whether there are older ones. */
 async function readNewest(
   tables: IdentityTables,
   environmentId: string,
@@ -75,7 +65,7 @@ async function readNewest(
 ): Promise<{ rows: LinkRow[]; more: string }> {
   const rows = await tables.linksOf(environmentId, filter, { ...bounds, limit: bounds.limit + 1 });
   if (rows.length <= bounds.limit) return { rows, more: '' };
-  return { rows: rows.slice(1), more: `; older ones were left out (--limit, ${LINKS_MAX} at most)` };
+  return { rows: rows.slice(1), more: `; older ones were omitted (--limit, ${LINKS_MAX} at most)` };
 }
 
 interface BetweenQuery extends LinkQuery {
@@ -83,14 +73,14 @@ interface BetweenQuery extends LinkQuery {
   readonly otherHousehold: PersonMembers;
 }
 
-/** For one person: the chain of links between the two. For two persons: the requested links between them. */
-async function findBetween(question: BetweenQuery): Promise<FoundLinks> {
-  const { tables, bounds, subject, household, other, otherHousehold } = question;
+/** The chain of links within one person, or the links requested between two persons. */
+async function findBetween(query: BetweenQuery): Promise<FoundLinks> {
+  const { tables, bounds, subject, household, other, otherHousehold } = query;
   const { environmentId } = subject;
   if (!household.personKey.equals(otherHousehold.personKey)) {
     const filter = { keys: keysOf(household), others: keysOf(otherHousehold) };
     const { rows, more } = await readNewest(tables, environmentId, { filter, bounds });
-    const none = rows.length === 0 ? ': no message has asked to link anybody of the one with anybody of the other' : '';
+    const none = rows.length === 0 ? ': no message has requested a link between them' : '';
     return { rows, sentence: `They are two persons${none}${more}.` };
   }
   const joins = await tables.joinsOf(environmentId, keysOf(household), bounds.querySeconds);
@@ -103,11 +93,11 @@ async function findBetween(question: BetweenQuery): Promise<FoundLinks> {
   return { rows: chain ?? [], sentence: `They are one person, ${sentence}.` };
 }
 
-/** A row as lines for people. */
-function toLinkLines(row: LinkRow, asked: readonly string[]): string[] {
-  const { receivedAt, link, outcome, messageId, traceId, position: place } = row;
-  const toSide = ({ kind, key }: Side) => `  ${kind.padEnd(9)}  ${key}${asked.includes(key) ? '  <- asked for' : ''}`;
-  const { generation, partition, offset, step } = place;
+function toLinkLines(row: LinkRow, requested: readonly string[]): string[] {
+  const { receivedAt, link, outcome, messageId, traceId } = row;
+  const toSide = ({ kind, key }: Side) =>
+    `  ${kind.padEnd(9)}  ${key}${requested.includes(key) ? '  <- requested' : ''}`;
+  const { generation, partition, offset, step } = row.position;
   return [
     `${toTimeText(receivedAt)}  ${link}  ${outcome}: ${describeLink(row)}`,
     toSide(row.a),
@@ -116,27 +106,21 @@ function toLinkLines(row: LinkRow, asked: readonly string[]): string[] {
   ];
 }
 
-/** A row as one JSON line. */
-function toLinkJson(row: LinkRow): string {
-  return JSON.stringify({ ...row, says: describeLink(row) });
-}
+const toJson = ({ position, ...row }: LinkRow) => ({ ...row, place: position, says: describeLink(row) });
 
-/**
- * The chain of links from one identity to another of the same person: links that joined, and, where these leave a gap,
- * links of already joined identities. Null where the rows show no chain.
- */
+/** The chain of links between two identities: links that joined, and in gaps links of already joined identities. */
 export function findChain(rows: readonly LinkRow[], from: string, to: string): LinkRow[] | null {
   const joined = rows.filter(({ outcome }) => outcome === 'linked');
   return findPath(joined, from, to) ?? findPath(rows, from, to);
 }
 
-/** Links without those that a later unlink has undone by separating their two identities. */
+/** Links without those that a later unlink has undone. */
 function withoutUndone(rows: readonly LinkRow[], sides: readonly SplitRow[]): LinkRow[] {
   const sidesOf = new Map<string, SplitRow[]>();
   for (const side of sides) sidesOf.set(side.key, [...(sidesOf.get(side.key) ?? []), side]);
-  const isLater = (one: SplitRow, { position: place }: LinkRow) =>
-    one.generation > place.generation || (one.generation === place.generation && one.offset > place.offset);
-  const isParted = (row: LinkRow) =>
+  const isLater = (one: SplitRow, { position }: LinkRow) =>
+    one.generation > position.generation || (one.generation === position.generation && one.offset > position.offset);
+  const isSplit = (row: LinkRow) =>
     (sidesOf.get(row.a.key) ?? []).some(
       (ofA) =>
         isLater(ofA, row) &&
@@ -144,20 +128,20 @@ function withoutUndone(rows: readonly LinkRow[], sides: readonly SplitRow[]): Li
           (ofB) => ofB.generation === ofA.generation && ofB.offset === ofA.offset && ofB.side !== ofA.side,
         ),
     );
-  return rows.filter((row) => !isParted(row));
+  return rows.filter((row) => !isSplit(row));
 }
 
 function findPath(rows: readonly LinkRow[], from: string, to: string): LinkRow[] | null {
   const linksAt = new Map<string, LinkRow[]>();
   for (const row of rows) for (const { key } of [row.a, row.b]) linksAt.set(key, [...(linksAt.get(key) ?? []), row]);
-  const cameBy = new Map<string, { row: LinkRow; before: string } | null>([[from, null]]);
-  for (const key of cameBy.keys())
+  const reachedBy = new Map<string, { row: LinkRow; before: string } | null>([[from, null]]);
+  for (const key of reachedBy.keys())
     for (const row of linksAt.get(key) ?? []) {
       const next = row.a.key === key ? row.b.key : row.a.key;
-      if (!cameBy.has(next)) cameBy.set(next, { row, before: key });
+      if (!reachedBy.has(next)) reachedBy.set(next, { row, before: key });
     }
-  if (!cameBy.has(to)) return null;
+  if (!reachedBy.has(to)) return null;
   const chain: LinkRow[] = [];
-  for (let came = cameBy.get(to); came; came = cameBy.get(came.before)) chain.unshift(came.row);
+  for (let step = reachedBy.get(to); step; step = reachedBy.get(step.before)) chain.unshift(step.row);
   return chain;
 }

@@ -2,7 +2,7 @@ import { type ActivityRow, createParseActivity } from '@playline/chain';
 import type { ActivityRecord } from '@playline/contracts';
 import { runsOf } from '@playline/testkit/runs';
 import fc from 'fast-check';
-import { describe, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { type Imported, type ImportOptions, importLines } from './import-lines.ts';
 import type { Line } from './lines.ts';
 import { ACTIVITIES } from './subjects.ts';
@@ -17,7 +17,7 @@ const rowOf = (value: unknown): ActivityRow => {
 
 class Killed extends Error {}
 
-/** A log, and a writer that has stored some of it. */
+/** A log, and a writer that has stored a part. */
 class World {
   readonly log: ActivityRow[] = [];
   stored = 0;
@@ -27,13 +27,13 @@ class World {
 
   /** The current versions of a log, by the rule of the writer. */
   static fold(log: readonly ActivityRow[]): Map<string, ActivityRow> {
-    const standing = new Map<string, ActivityRow>();
+    const current = new Map<string, ActivityRow>();
     for (const row of log) {
-      const before = standing.get(row.id);
+      const before = current.get(row.id);
       if (before === undefined || (before.type === row.type && before.indexedAt === row.indexedAt))
-        standing.set(row.id, row);
+        current.set(row.id, row);
     }
-    return standing;
+    return current;
   }
 
   import(
@@ -49,8 +49,8 @@ class World {
         for (const [index, value] of values.entries()) yield { number: index + 1, value, fault: null };
       },
       readStored: async (rows) => {
-        const standing = World.fold(this.log.slice(0, this.stored));
-        return new Map(rows.flatMap(({ id }) => (standing.has(id) ? [[id, standing.get(id)!] as const] : [])));
+        const current = World.fold(this.log.slice(0, this.stored));
+        return new Map(rows.flatMap(({ id }) => (current.has(id) ? [[id, current.get(id)!] as const] : [])));
       },
       publish: async (records) => {
         for (const record of records) {
@@ -76,99 +76,94 @@ const arbitraryLine = fc.oneof(
 );
 const toValues = (made: readonly ({ number: number; amount: number; type: string } | null)[]) =>
   made.map((each) => each && lineOf(each.number, { amount: each.amount, type: each.type }));
-const contents = (standing: ReadonlyMap<string, ActivityRow>) =>
-  new Map([...standing].map(([id, { type, details }]) => [id, `${type} ${details}`]));
+const contents = (current: ReadonlyMap<string, ActivityRow>) =>
+  new Map([...current].map(([id, { type, details }]) => [id, `${type} ${details}`]));
 
-describe('an import', () => {
-  it('fails when lines that it has checked are gone when they are to be published', async () => {
-    const world = new World();
-    let looks = 0;
-    const lines = async function* (): AsyncGenerator<Line> {
-      yield { number: 1, value: lineOf(1), fault: null };
-      if (looks++ === 0) yield { number: 2, value: lineOf(2), fault: null };
-    };
-    await expect(world.import([], { lines })).rejects.toThrow('the lines have changed');
-    expect(world.log).toHaveLength(1);
-  });
+it('an import fails when lines that it has checked are gone when they are to be published', async () => {
+  const world = new World();
+  let reads = 0;
+  const lines = async function* (): AsyncGenerator<Line> {
+    yield { number: 1, value: lineOf(1), fault: null };
+    if (reads++ === 0) yield { number: 2, value: lineOf(2), fault: null };
+  };
+  await expect(world.import([], { lines })).rejects.toThrow('the lines changed during the import');
+  expect(world.log).toHaveLength(1);
+});
 
-  it('that is repeated after kills, beside a slow writer, publishes nothing twice and misses nothing', async () => {
-    const lines = fc.array(arbitraryLine, { maxLength: 30 });
-    const lives = fc.array(fc.record({ killAfter: fc.nat(6), stored: fc.nat(40) }), { maxLength: 5 });
-    await fc.assert(
-      fc.asyncProperty(lines, lines, lives, fc.nat(30), async (earlier, made, killed, stored) => {
-        const world = new World();
-        world.log.push(...toValues(earlier).flatMap((value) => (value === null ? [] : [rowOf(value)])));
-        world.stored = Math.min(stored, world.log.length);
-        const [before, logged] = [World.fold(world.log), world.log.length];
-        const values = toValues(made);
-        const expected = World.fold([
-          ...world.log,
-          ...values.flatMap((value) => (value === null ? [] : [rowOf(value)])),
-        ]);
-        for (const life of killed) {
-          world.killAfter = life.killAfter;
-          await world.import(values).catch((fault: unknown) => {
-            if (!(fault instanceof Killed)) throw fault;
-          });
-          world.stored = Math.min(world.log.length, world.stored + life.stored);
-        }
-        world.killAfter = Number.POSITIVE_INFINITY;
-        const last = await world.import(values);
-        expect(contents(World.fold(world.log))).toEqual(contents(expected));
-        // Each changed activity has exactly one new version, over all runs.
-        const [was, is] = [contents(before), contents(expected)];
-        const changed = [...is].filter(([id, content]) => was.get(id) !== content).map(([id]) => id);
-        expect(
-          world.log
-            .slice(logged)
-            .map(({ id }) => id)
-            .toSorted(),
-        ).toEqual(changed.toSorted());
-        expect(last.published + last.standing + last.superseded + last.refused).toBe(last.lines);
-        expect((await world.import(values)).published).toBe(0);
-      }),
-      { numRuns: runsOf({ quick: 60, all: 300 }) },
-    );
-  });
+it('an import that is repeated after kills, beside a slow writer, publishes nothing twice and misses nothing', async () => {
+  const lines = fc.array(arbitraryLine, { maxLength: 30 });
+  const lives = fc.array(fc.record({ killAfter: fc.nat(6), stored: fc.nat(40) }), { maxLength: 5 });
+  await fc.assert(
+    fc.asyncProperty(lines, lines, lives, fc.nat(30), async (earlier, made, killed, stored) => {
+      const world = new World();
+      world.log.push(...toValues(earlier).flatMap((value) => (value === null ? [] : [rowOf(value)])));
+      world.stored = Math.min(stored, world.log.length);
+      const [before, logged] = [World.fold(world.log), world.log.length];
+      const values = toValues(made);
+      const expected = World.fold([...world.log, ...values.flatMap((value) => (value === null ? [] : [rowOf(value)]))]);
+      for (const life of killed) {
+        world.killAfter = life.killAfter;
+        await world.import(values).catch((fault: unknown) => {
+          if (!(fault instanceof Killed)) throw fault;
+        });
+        world.stored = Math.min(world.log.length, world.stored + life.stored);
+      }
+      world.killAfter = Number.POSITIVE_INFINITY;
+      const last = await world.import(values);
+      expect(contents(World.fold(world.log))).toEqual(contents(expected));
+      // Each changed activity has exactly one new version, over all runs.
+      const [was, is] = [contents(before), contents(expected)];
+      const changed = [...is].filter(([id, content]) => was.get(id) !== content).map(([id]) => id);
+      expect(
+        world.log
+          .slice(logged)
+          .map(({ id }) => id)
+          .toSorted(),
+      ).toEqual(changed.toSorted());
+      expect(last.published + last.unchanged + last.superseded + last.refused).toBe(last.lines);
+      expect((await world.import(values)).published).toBe(0);
+    }),
+    { numRuns: runsOf({ quick: 60, all: 300 }) },
+  );
+});
 
-  it('publishes in the order of the lines, over many batches', async () => {
-    const world = new World();
-    const values = Array.from({ length: 1_700 }, (_, number) => lineOf(number));
-    const progress: string[] = [];
-    const imported = await world.import(values, { onProgress: (line) => void progress.push(line) });
-    expect(imported).toEqual({ lines: 1_700, published: 1_700, standing: 0, superseded: 0, refused: 0 });
-    expect(world.log.map(({ id }) => id)).toEqual(values.map(({ id }) => id));
-    expect(progress.filter((line) => line.endsWith('published'))).toEqual(
-      [500, 1_000, 1_500, 1_700].map((count) => `${count} of 1700 published`),
-    );
-    expect(progress[0]).toBe('500 lines looked at, 0 refused');
-  });
+it('an import publishes in the order of the lines, over many batches', async () => {
+  const world = new World();
+  const values = Array.from({ length: 1_700 }, (_, number) => lineOf(number));
+  const progress: string[] = [];
+  const imported = await world.import(values, { onProgress: (line) => void progress.push(line) });
+  expect(imported).toEqual({ lines: 1_700, published: 1_700, unchanged: 0, superseded: 0, refused: 0 });
+  expect(world.log.map(({ id }) => id)).toEqual(values.map(({ id }) => id));
+  expect(progress.filter((line) => line.endsWith('published'))).toEqual(
+    [500, 1_000, 1_500, 1_700].map((count) => `${count} of 1700 published`),
+  );
+  expect(progress[0]).toBe('500 lines compared, 0 refused');
+});
 
-  it('reports each invalid line with its number and all its faults, and continues', async () => {
-    const world = new World();
-    const wrong = { ...lineOf(2), chain: 'Demo Chain', indexed_at: 'yesterday' };
-    const imported = await world.import([lineOf(1), wrong, 7, lineOf(3), { ...lineOf(1), type: 'deposit' }]);
-    expect(imported).toMatchObject({ published: 2, refused: 3, superseded: 0 });
-    expect(world.refused[0]).toContain('2: ');
-    expect(world.refused[0]).toContain('chain: is no name of a chain');
-    expect(world.refused[0]).toContain('indexed_at is not an RFC 3339 timestamp');
-    expect(world.refused[1]).toMatch(/^3: /);
-    expect(world.refused[2]).toBe('5: type would be changed, and never may be');
-  });
+it('an import reports each invalid line with its number and all its faults, and continues', async () => {
+  const world = new World();
+  const wrong = { ...lineOf(2), chain: 'Demo Chain', indexed_at: 'yesterday' };
+  const imported = await world.import([lineOf(1), wrong, 7, lineOf(3), { ...lineOf(1), type: 'deposit' }]);
+  expect(imported).toMatchObject({ published: 2, refused: 3, superseded: 0 });
+  expect(world.refused[0]).toContain('2: ');
+  expect(world.refused[0]).toContain('chain is no name of a chain');
+  expect(world.refused[0]).toContain('indexed_at is not an RFC 3339 timestamp');
+  expect(world.refused[1]).toMatch(/^3: /);
+  expect(world.refused[2]).toBe('5: type would be changed, which is not allowed');
+});
 
-  it('compares with the log where tables lag: with the last version that the writer will accept', async () => {
-    const world = new World();
-    world.log.push(...[lineOf(1, { amount: 1 }), lineOf(1, { amount: 2 }), lineOf(1, { type: 'deposit' })].map(rowOf));
-    expect(await world.import([lineOf(1, { amount: 2 })])).toMatchObject({ published: 0, standing: 1 });
-    expect(await world.import([lineOf(1, { amount: 1 })])).toMatchObject({ published: 1 });
-  });
+it('an import compares with the log where tables lag: with the last version that the writer will accept', async () => {
+  const world = new World();
+  world.log.push(...[lineOf(1, { amount: 1 }), lineOf(1, { amount: 2 }), lineOf(1, { type: 'deposit' })].map(rowOf));
+  expect(await world.import([lineOf(1, { amount: 2 })])).toMatchObject({ published: 0, unchanged: 1 });
+  expect(await world.import([lineOf(1, { amount: 1 })])).toMatchObject({ published: 1 });
+});
 
-  it('that is interrupted publishes the batch under way, and no more', async () => {
-    const world = new World();
-    const stop = new AbortController();
-    const values = Array.from({ length: 1_200 }, (_, number) => lineOf(number));
-    const onProgress = (line: string) => void (line.endsWith('published') && stop.abort());
-    expect(await world.import(values, { onProgress, stop: stop.signal })).toMatchObject({ published: 500 });
-    expect(world.log).toHaveLength(500);
-  });
+it('an import that is interrupted publishes the batch under way, and no more', async () => {
+  const world = new World();
+  const stop = new AbortController();
+  const values = Array.from({ length: 1_200 }, (_, number) => lineOf(number));
+  const onProgress = (line: string) => void (line.endsWith('published') && stop.abort());
+  expect(await world.import(values, { onProgress, stop: stop.signal })).toMatchObject({ published: 500 });
+  expect(world.log).toHaveLength(500);
 });

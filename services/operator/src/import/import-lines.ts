@@ -1,3 +1,4 @@
+/** Imports lines so that an import can be repeated. */
 import { isDeepStrictEqual } from 'node:util';
 import type { ActivityConstants, Parsed } from '@playline/chain';
 import { inBatches } from '@playline/stores';
@@ -9,25 +10,23 @@ export interface ImportOptions<R, Row extends ImportedRow> {
   readonly parse: (line: unknown) => Parsed<R>;
   /** Returns the same lines each time. */
   readonly lines: () => AsyncIterable<Line>;
-  /** Last versions in the tables of the things that these rows are about, by name. */
+  /** Last versions in the tables, by name. */
   readonly readStored: (rows: readonly Row[]) => Promise<ReadonlyMap<string, Row>>;
   /** Versions in the log that the tables may lack, in order, by name. */
   readonly tail: ReadonlyMap<string, readonly Row[]>;
-  /** Resolves when the log has all of them, in this order. */
+  /** Resolves when the log has all records, in this order. */
   readonly publish: (records: readonly R[]) => Promise<void>;
-  /** Called for each refused line. */
   readonly onRefused: (number: number, faults: readonly string[]) => void;
   readonly onProgress: (line: string) => void;
-  /** Aborted when the user interrupts the import: the batch under way is still published. */
+  /** Aborted when the user interrupts the import; the current batch is still published. */
   readonly stop: AbortSignal;
 }
 
-/** What was done with the lines. */
 export interface Imported {
   lines: number;
   published: number;
   /** Lines whose content is stored already. */
-  standing: number;
+  unchanged: number;
   /** Lines that a later line about the same thing replaces. */
   superseded: number;
   refused: number;
@@ -39,23 +38,19 @@ interface Planned {
   readonly constants: ActivityConstants | null;
 }
 
-/** Number of lines that are compared in one query of the tables, and published together. */
+/** Compared in one query, and published together. */
 const BATCH_LINES = 500;
 
 /**
- * Imports lines so that an import can be repeated. Of all lines about one thing the last valid one counts, and it is
- * published unless its content is stored already. So nothing is published twice, even if an earlier import was killed
- * at any moment: each thing gets one new version, or none.
- *
- * All lines are checked before the first is published; if they change meanwhile the import fails, since unchecked lines
- * would be published. Memory: some 200 bytes for each thing, plus what the writer has still to write.
- * @throws what the sources throw; what was published before stays
+ * Publishes the last valid line about each thing, unless its content is stored: a repeated import gives each thing one new
+ * version or none. All lines are validated before the first is published.
+ * @throws Error when the lines changed in between, or of the sources; what was published before is kept
  */
 export async function importLines<R, Row extends ImportedRow>(options: ImportOptions<R, Row>): Promise<Imported> {
-  const result: Imported = { lines: 0, published: 0, standing: 0, superseded: 0, refused: 0 };
+  const result: Imported = { lines: 0, published: 0, unchanged: 0, superseded: 0, refused: 0 };
   const plan = await planLines(options, result);
   const toPublish = [...plan.values()].filter(({ line }) => line !== null).length;
-  result.standing = plan.size - toPublish;
+  result.unchanged = plan.size - toPublish;
   result.superseded = result.lines - result.refused - plan.size;
   for await (const batch of inBatches(options.lines(), BATCH_LINES)) {
     if (options.stop.aborted) break;
@@ -74,16 +69,10 @@ export async function importLines<R, Row extends ImportedRow>(options: ImportOpt
   return result;
 }
 
-const CHANGED = 'the lines have changed while they were imported: run it again, and what stands is not published twice';
-
-interface ReadLine<R, Row> {
-  readonly number: number;
-  readonly record: R;
-  readonly row: Row;
-}
+const CHANGED = 'the lines changed during the import: run the command again; it publishes nothing twice';
 
 async function planLines<R, Row extends ImportedRow>(options: ImportOptions<R, Row>, result: Imported) {
-  const { subject, readStored: readStanding, stop, onProgress } = options;
+  const { subject, readStored, stop, onProgress } = options;
   const plan = new Map<string, Planned>();
   const refuse = (number: number, faults: readonly string[]) => {
     result.refused++;
@@ -92,22 +81,22 @@ async function planLines<R, Row extends ImportedRow>(options: ImportOptions<R, R
   for await (const batch of inBatches(options.lines(), BATCH_LINES)) {
     if (stop.aborted) break;
     const read = batch.flatMap((line) => readLine(line, options, refuse));
-    const stored = await readStanding(read.map(({ row }) => row));
+    const stored = await readStored(read.map(({ row }) => row));
     for (const { number, row } of read) {
       const name = subject.nameOf(row);
-      const standing = findCurrent(stored.get(name), name, options);
+      const current = findCurrent(stored.get(name), name, options);
       const constants = subject.constantsOf(row);
-      const before = plan.get(name)?.constants ?? (standing === undefined ? null : subject.constantsOf(standing));
+      const before = plan.get(name)?.constants ?? (current === undefined ? null : subject.constantsOf(current));
       const forbidden = findForbidden(before, constants);
       if (forbidden.length > 0)
         refuse(
           number,
-          forbidden.map((field) => `${field} would be changed, and never may be`),
+          forbidden.map((field) => `${field} would be changed, which is not allowed`),
         );
-      else plan.set(name, { line: isSame(standing, row) ? null : number, constants });
+      else plan.set(name, { line: isSame(current, row) ? null : number, constants });
     }
     result.lines += batch.length;
-    onProgress(`${result.lines} lines looked at, ${result.refused} refused`);
+    onProgress(`${result.lines} lines compared, ${result.refused} refused`);
   }
   return plan;
 }
@@ -116,33 +105,30 @@ function readLine<R, Row extends ImportedRow>(
   { number, value, fault }: Line,
   { parse, subject }: ImportOptions<R, Row>,
   refuse: (number: number, faults: readonly string[]) => void,
-): ReadLine<R, Row>[] {
+): { number: number; record: R; row: Row }[] {
   const parsed = fault === null ? parse(value) : null;
   if (parsed?.ok) return [{ number, record: parsed.record, row: subject.toRow(parsed.record) }];
-  refuse(
-    number,
-    parsed?.errors.map(({ field, message }) => (message.startsWith(field) ? message : `${field}: ${message}`)) ?? [
-      fault!,
-    ],
-  );
+  const toText = ({ field, message }: { field: string; message: string }) =>
+    message.startsWith(field) ? message : `${field}: ${message}`;
+  refuse(number, parsed?.errors.map(toText) ?? [fault!]);
   return [];
 }
 
-/** The current version once the writer has written the whole log: it refuses changes of a constant. */
+/** The current version once the writer has written the whole log; it refuses changes of constants. */
 function findCurrent<R, Row extends ImportedRow>(
   stored: Row | undefined,
   name: string,
   { tail, subject }: ImportOptions<R, Row>,
 ): Row | undefined {
-  return (tail.get(name) ?? []).reduce<Row | undefined>((standing, row) => {
-    if (standing === undefined) return row;
-    return findForbidden(subject.constantsOf(standing), subject.constantsOf(row)).length === 0 ? row : standing;
+  return (tail.get(name) ?? []).reduce<Row | undefined>((current, row) => {
+    if (current === undefined) return row;
+    return findForbidden(subject.constantsOf(current), subject.constantsOf(row)).length === 0 ? row : current;
   }, stored);
 }
 
-/** Whether two versions have the same content; their place, time and author in the log do not count. */
-function isSame<Row extends ImportedRow>(standing: Row | undefined, row: Row): boolean {
-  return standing !== undefined && isDeepStrictEqual(contentOf(standing), contentOf(row));
+/** Position, time and author in the log do not count. */
+function isSame<Row extends ImportedRow>(current: Row | undefined, row: Row): boolean {
+  return current !== undefined && isDeepStrictEqual(contentOf(current), contentOf(row));
 }
 
 function contentOf({ updatedAt, partition, offset, loggedAtMs, traceId, ...content }: ImportedRow): object {

@@ -14,10 +14,9 @@ import {
   testStores,
   until,
 } from '@playline/testkit';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest';
 import { EXIT } from '../command.ts';
 import { type LogAccess, openLogAccess } from '../test/log-access.ts';
-import { runMain } from '../test/run-main.ts';
 import { runProgram } from '../test/run-program.ts';
 import { lineOf, tokenLineOf } from './test/lines.ts';
 
@@ -45,11 +44,11 @@ beforeAll(async () => {
 });
 afterAll(() => log.close());
 
-const wordsOf = (topic: string, ...more: string[]) => ['import', '--topic', topic, '--json', ...more];
+const argsOf = (topic: string, ...more: string[]) => ['import', '--topic', topic, '--json', ...more];
 async function run(topic: string, lines: readonly unknown[], ...more: string[]) {
   const path = join(folder, 'lines.ndjson');
   writeFileSync(path, lines.map((line) => `${typeof line === 'string' ? line : JSON.stringify(line)}\n`).join(''));
-  const { code, out, err } = await runProgram(stores.environment, wordsOf(topic, path, ...more));
+  const { code, out, err } = await runProgram(stores.environment, argsOf(topic, path, ...more));
   return { code, err, json: code === EXIT.usage || out === '' ? null : JSON.parse(out) };
 }
 const records = async (topic: string): Promise<StreamRecord[]> => log.read(stores.prefix + topic);
@@ -65,13 +64,13 @@ async function write(group: string): Promise<void> {
   const settings = { REDIS_URL: redis.url, ADMIN_PORT: String(port), CONSUMER_GROUP: group };
   const env = { ...bareEnvironment(), ...stores.environment, ...settings };
   const child = spawn(process.execPath, [WRITER], { env, stdio: ['ignore', 'pipe', 'inherit'] });
-  let said = '';
-  child.stdout.on('data', (chunk) => (said += chunk));
+  let output = '';
+  child.stdout.on('data', (chunk) => (output += chunk));
   const ended = once(child, 'exit');
   try {
     await until('the writer has all', await log.createPassed(stores.prefix + ACTIVITIES, group), 90_000);
   } catch (error) {
-    throw new Error(`the writer (exit code ${child.exitCode ?? 'none'}) said:\n${said}`, { cause: error });
+    throw new Error(`the writer (exit code ${child.exitCode ?? 'none'}) output:\n${output}`, { cause: error });
   } finally {
     child.kill('SIGTERM');
     await ended;
@@ -79,117 +78,101 @@ async function write(group: string): Promise<void> {
   }
 }
 
-describe('an import of activities', () => {
-  it('writes valid lines in order to the partition of their chain, and reports the invalid ones', async () => {
-    const lines = [
-      ...[3, 1, 2].map((number) => lineOf(number)),
-      '{"half":',
-      { ...lineOf(9), indexed_at: 'yesterday', type: 'gift' },
-      lineOf(4, { chain: 'other-chain' }),
-      lineOf(1, { amount: 5 }),
-    ];
-    const { code, json, err } = await run(ACTIVITIES, lines);
-    expect(code).toBe(EXIT.failed);
-    expect(json).toEqual({ lines: 7, published: 4, standing: 0, superseded: 1, refused: 2 });
-    expect(err).toContain('line 4: is no JSON');
-    expect(err).toMatch(/line 5: .*indexed_at is not an RFC 3339 timestamp/);
-    const found = (await activities()).filter(({ read }) => read.chain === 'demo-chain');
-    expect(found.map(({ read }) => [read.id[15], JSON.parse(read.details).amount])).toEqual([
-      [3, '1'],
-      [2, '1'],
-      [1, '5'],
-    ]);
-    expect(new Set(found.map(({ record }) => record.partition)).size).toBe(1);
-    expect(found.every(({ record }) => String(record.key) === 'demo-chain')).toBe(true);
-    expect(found[0]!.read.traceId).toMatch(/^[0-9a-f]{32}$/);
-  });
+it('an import of activities writes valid lines in order to the partition of their chain, and reports the invalid ones', async () => {
+  const lines = [
+    ...[3, 1, 2].map((number) => lineOf(number)),
+    '{"half":',
+    { ...lineOf(9), indexed_at: 'yesterday', type: 'gift' },
+    lineOf(4, { chain: 'other-chain' }),
+    lineOf(1, { amount: 5 }),
+  ];
+  const { code, json, err } = await run(ACTIVITIES, lines);
+  expect(code).toBe(EXIT.failed);
+  expect(json).toEqual({ lines: 7, published: 4, current: 0, superseded: 1, refused: 2 });
+  expect(err).toContain('line 4: is no JSON');
+  expect(err).toMatch(/line 5: .*indexed_at is not an RFC 3339 timestamp/);
+  const found = (await activities()).filter(({ read }) => read.chain === 'demo-chain');
+  expect(found.map(({ read }) => [read.id[15], JSON.parse(read.details).amount])).toEqual([
+    [3, '1'],
+    [2, '1'],
+    [1, '5'],
+  ]);
+  expect(new Set(found.map(({ record }) => record.partition)).size).toBe(1);
+  expect(found.every(({ record }) => String(record.key) === 'demo-chain')).toBe(true);
+  expect(found[0]!.read.traceId).toMatch(/^[0-9a-f]{32}$/);
+});
 
-  it(
-    'repeated publishes nothing, neither while the writer is behind nor afterwards',
-    async () => {
-      const lines = Array.from({ length: 1_200 }, (_, number) => lineOf(number));
-      expect((await run(ACTIVITIES, lines)).json).toMatchObject({ published: 1_200 });
-      const { record } = (await activities())[0]!;
-      // A tick and an unreadable record follow them, as in any log.
-      await log.producer.sendForOffset({
-        topic: record.topic,
-        partition: record.partition,
-        key: null,
-        value: null,
-        headers: { [TICK_HEADER]: '' },
-      });
-      await log.publish([
-        { topic: record.topic, partition: record.partition, key: null, value: Buffer.from('rubbish') },
-      ]);
-      expect(await run(ACTIVITIES, lines)).toMatchObject({ code: EXIT.ok, json: { published: 0, standing: 1_200 } });
+it(
+  'an import of activities repeated publishes nothing, neither while the writer is behind nor afterwards',
+  async () => {
+    const lines = Array.from({ length: 1_200 }, (_, number) => lineOf(number));
+    expect((await run(ACTIVITIES, lines)).json).toMatchObject({ published: 1_200 });
+    const { record } = (await activities())[0]!;
+    // A tick and an unreadable record follow them, as in any log.
+    await log.producer.sendForOffset({
+      topic: record.topic,
+      partition: record.partition,
+      key: null,
+      value: null,
+      headers: { [TICK_HEADER]: '' },
+    });
+    await log.publish([{ topic: record.topic, partition: record.partition, key: null, value: Buffer.from('rubbish') }]);
+    expect(await run(ACTIVITIES, lines)).toMatchObject({ code: EXIT.ok, json: { published: 0, current: 1_200 } });
 
-      const group = ['--writer-group', `${stores.prefix}writer`] as const;
-      await write(group[1]);
-      expect(await stores.query('SELECT uniqExact(id) FROM activities')).toBe('1200');
-      const again = await run(ACTIVITIES, lines, ...group);
-      expect(again).toMatchObject({ code: EXIT.ok, json: { published: 0, standing: 1_200 } });
-      const changed = [...lines.slice(0, 10), lineOf(10, { amount: 7 }), ...lines.slice(11)];
-      expect((await run(ACTIVITIES, changed, ...group)).json).toMatchObject({ published: 1, standing: 1_199 });
-    },
-    PROCESSES_MS,
+    const group = ['--writer-group', `${stores.prefix}writer`] as const;
+    await write(group[1]);
+    expect(await stores.query('SELECT uniqExact(id) FROM activities')).toBe('1200');
+    const again = await run(ACTIVITIES, lines, ...group);
+    expect(again).toMatchObject({ code: EXIT.ok, json: { published: 0, current: 1_200 } });
+    const changed = [...lines.slice(0, 10), lineOf(10, { amount: 7 }), ...lines.slice(11)];
+    expect((await run(ACTIVITIES, changed, ...group)).json).toMatchObject({ published: 1, current: 1_199 });
+  },
+  PROCESSES_MS,
+);
+
+it('an import of activities killed and run again from standard input publishes each activity once', async () => {
+  const lines = Array.from({ length: 6_000 }, (_, number) => JSON.stringify(lineOf(number))).join('\n');
+  const env = { ...bareEnvironment(), ...stores.environment };
+  const start = () => {
+    const child = spawn(process.execPath, [MAIN, ...argsOf(ACTIVITIES, '-')], { env, cwd: folder });
+    child.stdin.on('error', () => {});
+    child.stdin.end(lines);
+    return child;
+  };
+  const count = async () => {
+    const bounds = await log.reader.bounds(stores.prefix + ACTIVITIES);
+    return bounds.reduce((sum, { end }) => sum + end, 0);
+  };
+  const killed = start();
+  const ended = once(killed, 'exit');
+  await until('something is published', async () => (await count()) > 0);
+  killed.kill('SIGKILL');
+  await ended;
+  const again = start();
+  const out: Buffer[] = [];
+  again.stdout.on('data', (chunk: Buffer) => out.push(chunk));
+  expect((await once(again, 'exit'))[0]).toBe(EXIT.ok);
+  const ids = (await activities()).map(({ read }) => read.id.toString('hex'));
+  expect(new Set(ids).size).toBe(6_000);
+  expect(ids).toHaveLength(6_000);
+  expect(JSON.parse(Buffer.concat(out).toString())).toMatchObject({ lines: 6_000, refused: 0 });
+});
+
+it('an import of tokens publishes each token once, and again when it has changed', async () => {
+  const lines = [tokenLineOf(1), tokenLineOf(2), tokenLineOf(1, 'Silver')];
+  expect((await run(TOKENS, lines)).json).toMatchObject({ published: 2, superseded: 1 });
+  expect((await run(TOKENS, lines)).json).toMatchObject({ published: 0, current: 2 });
+  expect((await run(TOKENS, [tokenLineOf(2, 'Iron')], '--chain', 'demo-chain')).json).toMatchObject({ published: 1 });
+  const found = (await records(TOKENS)).map(({ key, value }) => [
+    String(key),
+    tokenCodec.decode(value!.subarray(FRAME_BYTES)).name,
+  ]);
+  const [one, two] = [1, 2].map((number) => `demo-chain ${tokenLineOf(number).contract_address}`);
+  expect(found.toSorted()).toEqual(
+    [
+      [one, 'Silver'],
+      [two, 'Gold'],
+      [two, 'Iron'],
+    ].toSorted(),
   );
-
-  it('killed and run again from standard input publishes each activity once', async () => {
-    const lines = Array.from({ length: 6_000 }, (_, number) => JSON.stringify(lineOf(number))).join('\n');
-    const env = { ...bareEnvironment(), ...stores.environment };
-    const start = () => {
-      const child = spawn(process.execPath, [MAIN, ...wordsOf(ACTIVITIES, '-')], { env, cwd: folder });
-      child.stdin.on('error', () => {});
-      child.stdin.end(lines);
-      return child;
-    };
-    const count = async () => {
-      const bounds = await log.reader.bounds(stores.prefix + ACTIVITIES);
-      return bounds.reduce((sum, { end }) => sum + end, 0);
-    };
-    const killed = start();
-    const ended = once(killed, 'exit');
-    await until('something is published', async () => (await count()) > 0);
-    killed.kill('SIGKILL');
-    await ended;
-    const again = start();
-    const out: Buffer[] = [];
-    again.stdout.on('data', (chunk: Buffer) => out.push(chunk));
-    expect((await once(again, 'exit'))[0]).toBe(EXIT.ok);
-    const ids = (await activities()).map(({ read }) => read.id.toString('hex'));
-    expect(new Set(ids).size).toBe(6_000);
-    expect(ids).toHaveLength(6_000);
-    expect(JSON.parse(Buffer.concat(out).toString())).toMatchObject({ lines: 6_000, refused: 0 });
-  });
-});
-
-describe('an import of tokens', () => {
-  it('publishes each token once, and again when it has changed', async () => {
-    const lines = [tokenLineOf(1), tokenLineOf(2), tokenLineOf(1, 'Silver')];
-    expect((await run(TOKENS, lines)).json).toMatchObject({ published: 2, superseded: 1 });
-    expect((await run(TOKENS, lines)).json).toMatchObject({ published: 0, standing: 2 });
-    expect((await run(TOKENS, [tokenLineOf(2, 'Iron')], '--chain', 'demo-chain')).json).toMatchObject({ published: 1 });
-    const found = (await records(TOKENS)).map(({ key, value }) => [
-      String(key),
-      tokenCodec.decode(value!.subarray(FRAME_BYTES)).name,
-    ]);
-    const [one, two] = [1, 2].map((number) => `demo-chain ${tokenLineOf(number).contract_address}`);
-    expect(found.toSorted()).toEqual(
-      [
-        [one, 'Silver'],
-        [two, 'Gold'],
-        [two, 'Iron'],
-      ].toSorted(),
-    );
-  });
-});
-
-describe('an import that cannot go on', () => {
-  it('ends with exit code 3 when brokers do not answer', async () => {
-    const nowhere = { ...stores.environment, KAFKA_BROKERS: '127.0.0.1:1' };
-    writeFileSync(join(folder, 'one'), JSON.stringify(lineOf(1)));
-    const { code, err } = await runMain(nowhere, wordsOf(ACTIVITIES, join(folder, 'one')));
-    expect(code).toBe(EXIT.unreachable);
-    expect(err).toContain('Kafka');
-  });
 });

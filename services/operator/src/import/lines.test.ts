@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { PassThrough, Readable } from 'node:stream';
 import { gzipSync, zstdCompressSync } from 'node:zlib';
 import fc from 'fast-check';
-import { describe, expect, it, onTestFinished } from 'vitest';
+import { expect, it, onTestFinished } from 'vitest';
 import { UsageError } from '../command.ts';
 import { LINE_BYTES_MAX, type Line, openLineSource, readLines } from './lines.ts';
 
@@ -26,86 +26,83 @@ async function collect(lines: AsyncIterable<Line>): Promise<Line[]> {
 const read = (bytes: Buffer | string, sizes = [64 * 1024]) =>
   collect(readLines(chunksOf(Buffer.from(bytes as string), sizes)));
 
-describe('lines of an import', () => {
-  it('are the same wherever the bytes are cut, with their numbers, also after blank ones', async () => {
-    const line = fc.oneof(fc.json(), fc.constant(''), fc.constant('  '), fc.constant('{"half":'), fc.string());
-    const sizes = fc.array(fc.integer({ min: 1, max: 9 }), { minLength: 1 });
-    await fc.assert(
-      fc.asyncProperty(fc.array(line), sizes, fc.constantFrom('\n', '\r\n'), async (made, cuts, end) => {
-        const texts = made.map((each) => each.replace(/[\n\r\uFEFF]/g, ' '));
-        const expected = texts.flatMap((each, index): Line[] => {
-          if (each.trim() === '') return [];
-          try {
-            return [{ number: index + 1, value: JSON.parse(each) as unknown, fault: null }];
-          } catch {
-            return [{ number: index + 1, value: undefined, fault: 'is no JSON' }];
-          }
-        });
-        expect(await read(texts.join(end), cuts)).toEqual(expected);
-        expect(await read(texts.map((each) => each + end).join(''), cuts)).toEqual(expected);
-      }),
-    );
-  });
-
-  it('that are not UTF-8 or too long are reported, and the next ones are read', async () => {
-    const bytes = Buffer.concat([
-      Buffer.from([0x22, 0xff, 0x22, 0x0a]),
-      Buffer.from(`"${'x'.repeat(LINE_BYTES_MAX)}"\n`),
-      Buffer.from(`"${'x'.repeat(LINE_BYTES_MAX - 2)}"\n{"a":1}`),
-    ]);
-    const lines = await read(bytes, [100_000]);
-    expect(lines.map(({ number, fault }) => [number, fault])).toEqual([
-      [1, 'is no UTF-8'],
-      [2, `is longer than ${LINE_BYTES_MAX} bytes`],
-      [3, null],
-      [4, null],
-    ]);
-    expect(lines[3]!.value).toEqual({ a: 1 });
-  });
-
-  it('that do not arrive do not delay an interruption', async () => {
-    const end = new AbortController();
-    const source = openLineSource(null, { stdin: new PassThrough(), stop: end.signal });
-    end.abort();
-    await expect(source).rejects.toThrow('ended before all lines were there');
-  });
-
-  it('of standard input can be read again', async () => {
-    const source = await openLineSource(null, { stdin: Readable.from([Buffer.from('1\n2')]), stop });
-    onTestFinished(source.close);
-    for (let time = 0; time < 2; time++)
-      expect((await collect(source.read())).map(({ value }) => value)).toEqual([1, 2]);
-  });
-
-  it.each([
-    ['gzip', gzipSync('1\n'), 'zcat'],
-    ['zstd', zstdCompressSync('1\n'), 'zstdcat'],
-  ])(
-    'compressed by %s are not read from a file or standard input, and the message says what to do',
-    async (_name, bytes, command) => {
-      const folder = mkdtempSync(join(tmpdir(), 'lines-test-'));
-      onTestFinished(() => rmSync(folder, { recursive: true }));
-      const path = join(folder, 'packed');
-      writeFileSync(path, bytes);
-      const sources = [
-        openLineSource(path, { stdin: Readable.from([]), stop }),
-        openLineSource(null, { stdin: Readable.from([bytes]), stop }),
-      ];
-      for (const source of sources) {
-        const fault = await source.catch((refused: unknown) => refused);
-        expect(fault).toBeInstanceOf(UsageError);
-        expect(String(fault)).toContain(`${command} FILE`);
-      }
-    },
+it('lines of an import are the same wherever the bytes are cut, with their numbers, also after blank ones', async () => {
+  const line = fc.oneof(fc.json(), fc.constant(''), fc.constant('  '), fc.constant('{"half":'), fc.string());
+  const sizes = fc.array(fc.integer({ min: 1, max: 9 }), { minLength: 1 });
+  await fc.assert(
+    fc.asyncProperty(fc.array(line), sizes, fc.constantFrom('\n', '\r\n'), async (made, cuts, end) => {
+      const texts = made.map((each) => each.replace(/[\n\r\uFEFF]/g, ' '));
+      const expected = texts.flatMap((each, index): Line[] => {
+        if (each.trim() === '') return [];
+        try {
+          return [{ number: index + 1, value: JSON.parse(each) as unknown, fault: null }];
+        } catch {
+          return [{ number: index + 1, value: undefined, fault: 'is no JSON' }];
+        }
+      });
+      expect(await read(texts.join(end), cuts)).toEqual(expected);
+      expect(await read(texts.map((each) => each + end).join(''), cuts)).toEqual(expected);
+    }),
   );
+});
 
-  it('of a file are read from it; an invalid path is reported', async () => {
+it('lines of an import that are not UTF-8 or too long are reported, and the next ones are read', async () => {
+  const bytes = Buffer.concat([
+    Buffer.from([0x22, 0xff, 0x22, 0x0a]),
+    Buffer.from(`"${'x'.repeat(LINE_BYTES_MAX)}"\n`),
+    Buffer.from(`"${'x'.repeat(LINE_BYTES_MAX - 2)}"\n{"a":1}`),
+  ]);
+  const lines = await read(bytes, [100_000]);
+  expect(lines.map(({ number, fault }) => [number, fault])).toEqual([
+    [1, 'is no UTF-8'],
+    [2, `is longer than ${LINE_BYTES_MAX} bytes`],
+    [3, null],
+    [4, null],
+  ]);
+  expect(lines[3]!.value).toEqual({ a: 1 });
+});
+
+it('lines of an import that do not arrive do not delay an interruption', async () => {
+  const end = new AbortController();
+  const source = openLineSource(null, { stdin: new PassThrough(), stop: end.signal });
+  end.abort();
+  await expect(source).rejects.toThrow('ended before all lines were there');
+});
+
+it('lines of an import of standard input can be read again', async () => {
+  const source = await openLineSource(null, { stdin: Readable.from([Buffer.from('1\n2')]), stop });
+  onTestFinished(source.close);
+  for (let time = 0; time < 2; time++) expect((await collect(source.read())).map(({ value }) => value)).toEqual([1, 2]);
+});
+
+it.each([
+  ['gzip', gzipSync('1\n'), 'zcat'],
+  ['zstd', zstdCompressSync('1\n'), 'zstdcat'],
+])(
+  'lines of an import compressed by %s are not read from a file or standard input, and the message explains what to do',
+  async (_name, bytes, command) => {
     const folder = mkdtempSync(join(tmpdir(), 'lines-test-'));
-    onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
-    writeFileSync(join(folder, 'lines'), '\uFEFF1\n');
-    const source = await openLineSource(join(folder, 'lines'), { stdin: Readable.from([]), stop });
-    expect(await collect(source.read())).toEqual([{ number: 1, value: 1, fault: null }]);
-    for (const none of [folder, join(folder, 'none')])
-      await expect(openLineSource(none, { stdin: Readable.from([]), stop })).rejects.toThrow(UsageError);
-  });
+    onTestFinished(() => rmSync(folder, { recursive: true }));
+    const path = join(folder, 'packed');
+    writeFileSync(path, bytes);
+    const sources = [
+      openLineSource(path, { stdin: Readable.from([]), stop }),
+      openLineSource(null, { stdin: Readable.from([bytes]), stop }),
+    ];
+    for (const source of sources) {
+      const fault = await source.catch((refused: unknown) => refused);
+      expect(fault).toBeInstanceOf(UsageError);
+      expect(String(fault)).toContain(`${command} FILE`);
+    }
+  },
+);
+
+it('lines of an import of a file are read from it; an invalid path is reported', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'lines-test-'));
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+  writeFileSync(join(folder, 'lines'), '\uFEFF1\n');
+  const source = await openLineSource(join(folder, 'lines'), { stdin: Readable.from([]), stop });
+  expect(await collect(source.read())).toEqual([{ number: 1, value: 1, fault: null }]);
+  for (const none of [folder, join(folder, 'none')])
+    await expect(openLineSource(none, { stdin: Readable.from([]), stop })).rejects.toThrow(UsageError);
 });

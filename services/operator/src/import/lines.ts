@@ -1,3 +1,4 @@
+/** Reads the lines of an import from a file or a stream. */
 import { createReadStream, createWriteStream } from 'node:fs';
 import { mkdtemp, open, rm, stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -6,7 +7,7 @@ import type { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { UsageError } from '../command.ts';
 
-/** A line of an import; for invalid JSON `value` is undefined and `fault` says why. */
+/** Invalid JSON has a `fault` and no `value`. */
 export interface Line {
   /** From 1. */
   readonly number: number;
@@ -14,30 +15,25 @@ export interface Line {
   readonly fault: string | null;
 }
 
-/** Lines that can be read repeatedly from the first one on. */
+/** Lines that can be read several times. */
 export interface LineSource {
   read(): AsyncGenerator<Line>;
   close(): Promise<void>;
 }
 
-/** The brokers, with a limit of 1 MiB, would refuse the record of a longer line. */
+/** The brokers' limit of a record is 1 MiB. */
 export const LINE_BYTES_MAX: number = 512 * 1024;
 const NEWLINE = 0x0a;
 
-/** Source of lines that are not in a file. */
-export interface LineInput {
-  readonly stdin: Readable;
-  /** Aborted when the user interrupts the command. */
-  readonly stop: AbortSignal;
-}
-
 /**
- * Opens a file. What can be read only once, such as standard input or a pipe, is kept in a temporary file until it is
- * closed.
+ * Opens a file. Streams are kept in a temporary file until `close`.
  * @param path absolute; null: `stdin`
- * @throws UsageError for a missing or compressed file; Error when interrupted before all is read
+ * @throws UsageError for a missing or compressed file; Error when interrupted before the end of the input
  */
-export async function openLineSource(path: string | null, { stdin, stop }: LineInput): Promise<LineSource> {
+export async function openLineSource(
+  path: string | null,
+  { stdin, stop }: { readonly stdin: Readable; readonly stop: AbortSignal },
+): Promise<LineSource> {
   const found = path === null ? null : await stat(path).catch(() => null);
   if (path !== null && found === null) throw new UsageError(`there is no file ${path}`);
   if (found?.isDirectory()) throw new UsageError(`${path} is a folder`);
@@ -60,13 +56,12 @@ export async function openLineSource(path: string | null, { stdin, stop }: LineI
   return { read: () => readLines(createReadStream(kept)), close };
 }
 
-/** Magic bytes of compressed files, and the command that decompresses each. */
 const PACKED = [
   { name: 'gzip', magic: Buffer.from('1f8b', 'hex'), command: 'zcat' },
   { name: 'zstd', magic: Buffer.from('28b52ffd', 'hex'), command: 'zstdcat' },
 ];
 
-/** Refuses a compressed file, whose every line would fail with an unhelpful reason. @throws UsageError */
+/** @throws UsageError for a compressed file, whose lines would all fail with an unhelpful reason */
 async function assertPlain(path: string): Promise<void> {
   const file = await open(path);
   try {
@@ -81,14 +76,14 @@ async function assertPlain(path: string): Promise<void> {
   }
 }
 
-/** Parses lines of UTF-8 with JSON; blank ones are counted but skipped. @param chunks bytes, cut anywhere */
+/** Parses lines of UTF-8 with JSON. Blank lines are counted but skipped. @param chunks bytes, cut anywhere */
 export async function* readLines(chunks: AsyncIterable<Buffer>): AsyncGenerator<Line> {
   let number = 0;
   let parts: Buffer[] = [];
   let bytes = 0;
   const add = (part: Buffer) => {
     bytes += part.length;
-    // A line that is too long is not kept: a file without line ends may be larger than the memory.
+    // A file without line ends may be larger than the memory.
     if (bytes <= LINE_BYTES_MAX) parts.push(part);
   };
   const take = (): Line | null => {

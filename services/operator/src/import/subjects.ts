@@ -1,3 +1,4 @@
+/** What lines of an import describe: activities or tokens. */
 import {
   type ActivityConstants,
   type ActivityRow,
@@ -22,30 +23,26 @@ import {
   tokenCodec,
 } from '@playline/contracts';
 
-/** A row as the writer makes it, of either topic. */
 export type ImportedRow = LoggedVersion & { readonly traceId: string };
 
-/** What lines of one topic describe. `R` is a record of the topic, `Row` the row that the writer makes of it. */
+/** `R` is a record of the topic, `Row` its row in the table. */
 export interface ImportSubject<R, Row extends ImportedRow> {
   readonly topic: Topic;
   readonly codec: RecordCodec<R>;
   createParse(context: ImportContext): (line: unknown) => Parsed<R>;
   /** @throws RangeError when the writer would refuse the record */
   toRow(record: R): Row;
-  /** Rows with the same name are versions of one thing. */
   nameOf(row: Row): string;
-  /** Key of the row's record in the topic. */
   keyOf(row: Row): Buffer;
-  /** Members that updates must not change; null: all may change. */
+  /** Members that updates must not change, or null. */
   constantsOf(row: Row): ActivityConstants | null;
-  /** Last versions in the tables of the things that these rows are about, by name. @throws StoreFault */
+  /** Last versions in the tables, by name. @throws StoreFault */
   readStored(store: Pick<ChainStore, 'readActivities' | 'readToken'>, rows: readonly Row[]): Promise<Map<string, Row>>;
 }
 
-/** A row without a place in the log yet. */
 const NOT_LOGGED: LoggedVersion = { updatedAt: 0, partition: 0, offset: 0, loggedAtMs: 0 };
 
-/** An activity's name is its id: the writer treats the same id on any chain as an update. */
+/** The name is the id: the writer treats the same id on any chain as an update. */
 export const ACTIVITIES: ImportSubject<ActivityRecord, ActivityRow> = {
   topic: TOPICS.activities,
   codec: activityCodec,
@@ -82,8 +79,8 @@ export const TOKENS: ImportSubject<TokenRecord, TokenRow> = {
 
 const WIRE_NAMES: Readonly<Record<string, string>> = { contractAddress: 'contract_address', indexedAt: 'indexed_at' };
 
-/** Names of constant members that an update would change, as in a line. */
-export function findForbidden(standing: ActivityConstants | null, update: ActivityConstants | null): string[] {
-  if (standing === null || update === null) return [];
-  return findChanged(standing, update).map((name) => WIRE_NAMES[name] ?? name);
+/** Constant members that an update would change, with their names in a line. */
+export function findForbidden(current: ActivityConstants | null, update: ActivityConstants | null): string[] {
+  if (current === null || update === null) return [];
+  return findChanged(current, update).map((name) => WIRE_NAMES[name] ?? name);
 }

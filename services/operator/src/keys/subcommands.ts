@@ -1,3 +1,4 @@
+/** Subcommands of `keys` about keys of environments. */
 import {
   type AccessKeyRecord,
   createKey,
@@ -15,32 +16,28 @@ import {
 } from '@playline/access-keys';
 import { isEnvironmentId } from '@playline/contracts';
 import { PublicError } from '@playline/errors';
-import { type Terminal, UsageError } from '../command.ts';
+import { type JsonOption, printResult, type Terminal, UsageError } from '../command.ts';
 import { type EnvironmentName, type ProjectSources, requireEnvironment } from '../projects/environments.ts';
 import { type RecordSources, readRecords, withRecords } from '../records/record-access.ts';
 import type { ChangedKey } from './demo-keys.ts';
 import { readUse, toUseText, type UsageSource } from './key-use.ts';
 
-/** What the actions on keys of environments work with. */
 export interface EnvironmentKeysContext extends ProjectSources, UsageSource {
   readonly keys: RecordSources<AccessKeyRecord>;
   /** ACCESS_KEY_PREFIX */
   readonly prefix: string;
-  /** Called for every change of an environment's key, so that the files of a local stack follow. */
+  /** Called for every changed key, which updates the files of a local stack. */
   publish(changed: ChangedKey): Promise<void>;
 }
 
-/** Options that name an environment. */
 export interface EnvironmentOptions {
   readonly project: string;
   readonly environment?: string | undefined;
 }
 
-/** Options of the actions. */
-interface KeyOptions extends EnvironmentOptions {
+interface KeyOptions extends EnvironmentOptions, JsonOption {
   readonly kind: KeyKind;
   readonly name?: string | undefined;
-  readonly json?: boolean | undefined;
 }
 
 export function projectOf({ project }: EnvironmentOptions): string {
@@ -53,12 +50,12 @@ export function toEnvironmentId(project: string, environment: string): string {
   return `${project}-${environment}`;
 }
 
-/** The environment that the options name. @throws UsageError */
+/** @throws UsageError */
 export function environmentOf(options: EnvironmentOptions): EnvironmentName {
   return { project: projectOf(options), environment: environmentNameOf(options) };
 }
 
-/** @throws UsageError for invalid options, Error when the environment does not exist */
+/** @throws UsageError for invalid options, Error without the environment */
 async function newKeyOf(
   context: EnvironmentKeysContext,
   { kind, name, ...options }: EnvironmentOptions & Pick<KeyOptions, 'kind' | 'name'>,
@@ -74,7 +71,7 @@ function environmentNameOf({ environment: name = '' }: EnvironmentOptions): stri
   return name;
 }
 
-/** Updates the files of a local stack, which show the keys of two environments. */
+/** A local stack has keys of two environments only. */
 async function publish(
   context: EnvironmentKeysContext,
   { projectId, environmentId, environment, kind }: NewKey,
@@ -84,7 +81,7 @@ async function publish(
     await context.publish({ project: projectId, environment, kind, key });
 }
 
-/** Creates a key, or ends the live one and creates its successor. */
+/** Creates a key, or its successor. */
 export async function create(
   context: EnvironmentKeysContext,
   options: KeyOptions & { readonly replace?: boolean | undefined; readonly isRefresh: boolean },
@@ -97,35 +94,32 @@ export async function create(
     const at = { store, prefix: context.prefix };
     if (options.isRefresh || isReplaced) return refreshKey(at, wanted);
     return createKey(at, wanted).catch((fault) => {
-      throw isConflict(fault) ? new Error(`${fault.message} ${toReplacement(wanted)}`, { cause: fault }) : fault;
+      const isTaken = fault instanceof PublicError && fault.code === 'CONFLICT_ERROR';
+      throw isTaken ? new Error(`${fault.message} ${toReplacement(wanted)}`, { cause: fault }) : fault;
     });
   });
   const line = { keyId: record.keyId, environmentId, environment, kind, key };
-  // Printed before anything else can fail: the text cannot be shown a second time.
-  const text = [`${kind} key of ${environmentId}, shown this once:`, key];
-  for (const shown of options.json === true ? [JSON.stringify(line)] : text) terminal.result(shown);
+  // Printed before anything else can fail, since the text cannot be shown a second time.
+  printResult(terminal, options, line, [`${kind} key of ${environmentId}, shown once:`, key]);
   await publish(context, wanted, key);
 }
 
-const isConflict = (fault: unknown): fault is PublicError =>
-  fault instanceof PublicError && fault.code === 'CONFLICT_ERROR';
-
-/** The command that ends a live key and creates its successor; `create` alone never ends one. */
 function toReplacement({ projectId, environmentId, kind }: NewKey): string {
-  return `npm run keys -- refresh --project ${projectId} --environment ${environmentId} --kind ${kind} ends it and prints its successor.`;
+  const options = `--project ${projectId} --environment ${environmentId} --kind ${kind}`;
+  return `npm run keys -- refresh ${options} ends it and prints its successor.`;
 }
 
 export async function revoke(context: EnvironmentKeysContext, options: KeyOptions, terminal: Terminal): Promise<void> {
   const wanted = (await findNamedKey(context, options)) ?? (await newKeyOf(context, options));
   const ended = await withRecords(context.keys, (store) => revokeKey({ store }, wanted));
-  terminal.result(options.json === true ? JSON.stringify(toPublicRecord(ended)) : toLine(ended));
+  printResult(terminal, options, toPublicRecord(ended), toLine(ended));
   await publish(context, wanted, '');
 }
 
 /** Shows or sets the origins of the publishable key; `any` removes the list. */
 export async function origins(
   context: EnvironmentKeysContext,
-  options: EnvironmentOptions & { readonly origins?: string | undefined; readonly json?: boolean | undefined },
+  options: EnvironmentOptions & JsonOption & { readonly origins?: string | undefined },
   terminal: Terminal,
 ): Promise<void> {
   const kind = 'publishable';
@@ -138,25 +132,24 @@ export async function origins(
   });
   if (record === null) throw new Error(`${environmentId} has no publishable key.`);
   const allowed = record.origins.length === 0 ? ['any'] : record.origins;
-  for (const shown of options.json === true ? [JSON.stringify(toPublicRecord(record))] : allowed)
-    terminal.result(shown);
+  printResult(terminal, options, toPublicRecord(record), allowed);
 }
 
 /**
- * Finds the live key of an environment from the keys alone: a leaked key can be ended even without its project.
- * @returns null when the given ids match none; they may be names
+ * Finds a live key without its project, so that a leaked key can always be ended.
+ * @returns null when the options may be names instead of ids
  */
 async function findNamedKey(context: EnvironmentKeysContext, options: KeyOptions): Promise<NewKey | null> {
   const [project, environment, { kind }] = [projectOf(options), environmentNameOf(options), options];
   const ids = [environment, toEnvironmentId(project, environment)];
   const records = keysOfProject(await readRecords(context.keys), project);
-  const isMeant = (record: KeyRecord) => record.kind === kind && ids.includes(record.environmentId);
-  return records.find((record) => record.revokedAt === null && isMeant(record)) ?? null;
+  const isNamed = (record: KeyRecord) => record.kind === kind && ids.includes(record.environmentId);
+  return records.find((record) => record.revokedAt === null && isNamed(record)) ?? null;
 }
 
 export async function list(
   context: EnvironmentKeysContext,
-  options: EnvironmentOptions & { readonly kind?: KeyKind | undefined; readonly json?: boolean | undefined },
+  options: EnvironmentOptions & JsonOption & { readonly kind?: KeyKind | undefined },
   terminal: Terminal,
 ): Promise<void> {
   const { kind = null } = options;
@@ -169,17 +162,15 @@ export async function list(
   const uses = await readUse(context, ids);
   for (const record of records) {
     const use = uses.get(record.keyId) ?? NO_USE;
-    const json = () => JSON.stringify({ ...toPublicRecord(record), ...use });
-    terminal.result(options.json === true ? json() : `${toLine(record)}  ${toUseText(use)}`);
+    printResult(terminal, options, { ...toPublicRecord(record), ...use }, `${toLine(record)}  ${toUseText(use)}`);
   }
 }
 
-/** Whether a key belongs to the environment with this name, id or kind. */
 function isOf({ projectId, environmentId, environment }: KeyRecord, name: string): boolean {
   return [environment, environmentId].includes(name) || environmentId === toEnvironmentId(projectId, name);
 }
 
-/** A record without the hash of its key, because printed output may be kept by anyone. */
+/** Without the hash, since output may be kept by anyone. */
 function toPublicRecord({ hash: _, ...record }: KeyRecord) {
   return { ...record, state: record.revokedAt === null ? 'live' : 'ended' };
 }

@@ -12,18 +12,16 @@ import { openRedisMints } from '@playline/mints/redis';
 import type { AtomicPublisher } from '@playline/stream';
 import { openAtomicPublisher, readTopic } from '@playline/stream/kafka';
 import { type OwnStores, openOwnStores, openRedisDatabase, type RedisDatabase, testStores } from '@playline/testkit';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, expect, it } from 'vitest';
 import { runMain } from '../test/run-main.ts';
 import { runProgram } from '../test/run-program.ts';
+import { CONTRACT, SIGNER, stateRecordOf as stateOf } from './test/mint-state.ts';
 
 const START_MS = 120_000;
-const CONTRACT = `0x${'c0'.repeat(20)}`;
-const SIGNER = `0x${'51'.repeat(20)}`;
 const { kafka: brokers } = testStores();
 
 let own: OwnStores;
 let redis: RedisDatabase;
-let count = 0;
 const opened: AtomicPublisher[] = [];
 beforeAll(async () => {
   [own, redis] = await Promise.all([openOwnStores(), openRedisDatabase()]);
@@ -34,32 +32,6 @@ afterAll(async () => {
 }, START_MS);
 
 const bytes = (hex: string) => Buffer.from(hex.slice(2), 'hex');
-const stateOf = (referenceId: string, over: Partial<MintStateRecord> = {}): MintStateRecord => ({
-  chain: 'demo-chain',
-  contractAddress: bytes(CONTRACT),
-  referenceId,
-  signer: bytes(SIGNER),
-  attemptId: Buffer.alloc(16, ++count),
-  projectId: 'demo',
-  environmentId: 'demo-development',
-  ownerAddress: Buffer.alloc(20, 1),
-  tokenId: '7',
-  amount: null,
-  requestedAt: 1_000,
-  traceId: '0'.repeat(32),
-  revision: 2,
-  status: 'pending',
-  stage: 'waiting',
-  reason: 'The key is disabled.',
-  nonce: null,
-  transactionHash: null,
-  activityId: null,
-  error: null,
-  requestPartition: 0,
-  requestOffset: count,
-  changedAt: 2_000,
-  ...over,
-});
 const carried = { stage: 'logged', reason: null, nonce: 5, transactionHash: Buffer.alloc(32, 9) } as const;
 
 /** Writes as the minter of the signer does. */
@@ -98,92 +70,78 @@ async function show(...states: readonly MintStateRecord[]) {
 }
 
 const environment = () => ({ ...own.environment, REDIS_URL: redis.url });
-const wordsOf = (...words: string[]) => ['mints', 'give-up', '--chain', 'demo-chain', ...words];
-const giveUp = (...words: string[]) => runProgram(environment(), wordsOf(...words));
+const argsOf = (...args: string[]) => ['mints', 'give-up', '--chain', 'demo-chain', ...args];
+const giveUp = (...args: string[]) => runProgram(environment(), argsOf(...args));
 const BECAUSE = ['--reason', 'the key is lost'];
 
-describe('mints give-up', () => {
-  it('fails a pending asset with the reason, fences the minter, and writes an audit entry', async () => {
-    const [sword, axe] = [stateOf('sword'), stateOf('axe')];
-    const write = await openMinter();
-    await write([sword, axe]);
-    await show(sword, axe);
-    const ofSword = ['--contract', CONTRACT, '--project', 'demo', '--reference', 'sword', ...BECAUSE];
-    const unconfirmed = await giveUp(...ofSword);
-    expect([unconfirmed.code, unconfirmed.err]).toEqual([2, expect.stringContaining('use --yes')]);
-    const { code, out } = await runMain(environment(), wordsOf(...ofSword, '--yes'));
-    expect([code, out]).toEqual([0, `given up: sword of ${CONTRACT}\n`]);
-    expect(await lastOf('sword')).toMatchObject({
-      status: 'failed',
-      stage: 'settled',
-      reason: null,
-      revision: 3,
-      error: 'Given up by the operator: the key is lost',
-    });
-    expect(await lastOf('axe')).toMatchObject({ status: 'pending', revision: 2 });
-    // The minter's earlier decisions are void: it must read the log before it continues.
-    await expect(write([{ ...sword, ...carried, revision: 3 }])).rejects.toThrow();
-    expect((await readAudit()).at(-1)).toMatchObject({
-      action: 'mint.give-up',
-      projectId: 'demo',
-      environmentId: 'demo-development',
-      object: sword.attemptId.toString('hex'),
-      detail: expect.stringContaining('the key is lost'),
-    });
+it('mints give-up fails a pending asset with the reason, fences the minter, and writes an audit entry', async () => {
+  const [sword, axe] = [stateOf('sword'), stateOf('axe')];
+  const write = await openMinter();
+  await write([sword, axe]);
+  await show(sword, axe);
+  const ofSword = ['--contract', CONTRACT, '--project', 'demo', '--reference', 'sword', ...BECAUSE];
+  const unconfirmed = await giveUp(...ofSword);
+  expect([unconfirmed.code, unconfirmed.err]).toEqual([2, expect.stringContaining('use --yes')]);
+  const { code, out } = await runMain(environment(), argsOf(...ofSword, '--yes'));
+  expect([code, out]).toEqual([0, `given up: sword of ${CONTRACT}\n`]);
+  expect(await lastOf('sword')).toMatchObject({
+    status: 'failed',
+    stage: 'settled',
+    reason: null,
+    revision: 3,
+    error: 'Given up by the operator: the key is lost',
   });
+  expect(await lastOf('axe')).toMatchObject({ status: 'pending', revision: 2 });
+  // The minter's earlier decisions are void: it must read the log before it continues.
+  await expect(write([{ ...sword, ...carried, revision: 3 }])).rejects.toThrow();
+  expect((await readAudit()).at(-1)).toMatchObject({
+    action: 'mint.give-up',
+    projectId: 'demo',
+    environmentId: 'demo-development',
+    object: sword.attemptId.toString('hex'),
+    detail: expect.stringContaining('the key is lost'),
+  });
+});
 
-  it('is refused while a signed transaction of the asset may still be mined, and when nothing is pending', async () => {
-    const [bow, done] = [stateOf('bow', carried), stateOf('done', { status: 'failed', stage: 'settled', error: 'x' })];
-    await (await openMinter())([bow, done]);
-    await show(bow, done);
-    const { length } = await readAudit();
-    const refused = await giveUp(
-      '--contract',
-      CONTRACT,
-      '--project',
-      'demo',
-      '--reference',
-      'bow',
-      ...BECAUSE,
-      '--yes',
-    );
-    expect([refused.code, refused.out]).toEqual([1, expect.stringMatching(/^left alone: bow of .*nonce 5, may still/)]);
-    expect(await lastOf('bow')).toMatchObject({ status: 'pending', nonce: 5, revision: 2 });
-    const late = await giveUp('--contract', CONTRACT, '--project', 'demo', '--reference', 'done', ...BECAUSE, '--yes');
-    expect([late.code, late.err]).toEqual([1, expect.stringContaining('the asset has failed: only a pending asset')]);
-    expect(await readAudit()).toHaveLength(length);
-    const ofBow = ['--contract', CONTRACT, '--project', 'demo', '--reference', 'bow', '--yes'];
-    expect((await giveUp(...ofBow)).code).toBe(2);
-    const ambiguous = await giveUp(...ofBow, ...BECAUSE, '--signer', SIGNER);
-    expect([ambiguous.code, ambiguous.err]).toEqual([
-      2,
-      expect.stringContaining("'--signer <address>' cannot be used"),
-    ]);
-    expect((await giveUp(...BECAUSE, '--yes')).code).toBe(2);
-  });
+it('mints give-up is refused while a signed transaction of the asset may still be mined, and when nothing is pending', async () => {
+  const [bow, done] = [stateOf('bow', carried), stateOf('done', { status: 'failed', stage: 'settled', error: 'x' })];
+  await (await openMinter())([bow, done]);
+  await show(bow, done);
+  const { length } = await readAudit();
+  const ofBow = ['--contract', CONTRACT, '--project', 'demo', '--reference', 'bow', '--yes'];
+  const refused = await giveUp(...ofBow, ...BECAUSE);
+  expect([refused.code, refused.out]).toEqual([1, expect.stringMatching(/^skipped: bow of .*nonce 5/)]);
+  expect(await lastOf('bow')).toMatchObject({ status: 'pending', nonce: 5, revision: 2 });
+  const late = await giveUp('--contract', CONTRACT, '--project', 'demo', '--reference', 'done', ...BECAUSE, '--yes');
+  expect([late.code, late.err]).toEqual([1, expect.stringContaining('the asset has failed: only a pending asset')]);
+  expect(await readAudit()).toHaveLength(length);
+  expect((await giveUp(...ofBow)).code).toBe(2);
+  const ambiguous = await giveUp(...ofBow, ...BECAUSE, '--signer', SIGNER);
+  expect([ambiguous.code, ambiguous.err]).toEqual([2, expect.stringContaining("'--signer <address>' cannot be used")]);
+  expect((await giveUp(...BECAUSE, '--yes')).code).toBe(2);
+});
 
-  it('fails all assets of a signer that have no signed transaction, lists them, and does nothing twice', async () => {
-    await (await openMinter())([stateOf('one'), stateOf('two'), stateOf('three', carried)]);
-    const { code, out } = await giveUp('--signer', SIGNER, ...BECAUSE, '--yes');
-    const lines = out.trim().split('\n');
-    for (const name of ['one', 'two']) expect(lines).toContain(`given up: ${name} of ${CONTRACT}`);
-    expect(lines.at(-1)).toMatch(/^left alone: three of/);
-    expect(code).toBe(1);
-    const { length } = await readAudit();
-    expect((await giveUp('--signer', SIGNER, ...BECAUSE, '--yes')).out).not.toContain('given up');
-    expect(await readAudit()).toHaveLength(length);
-    const nobody = await giveUp('--signer', `0x${'99'.repeat(20)}`, ...BECAUSE, '--yes');
-    expect([nobody.code, nobody.err]).toEqual([1, expect.stringContaining('the signer has no pending assets')]);
-  });
+it('mints give-up fails all assets of a signer that have no signed transaction, lists them, and does nothing twice', async () => {
+  await (await openMinter())([stateOf('one'), stateOf('two'), stateOf('three', carried)]);
+  const { code, out } = await giveUp('--signer', SIGNER, ...BECAUSE, '--yes');
+  const lines = out.trim().split('\n');
+  for (const name of ['one', 'two']) expect(lines).toContain(`given up: ${name} of ${CONTRACT}`);
+  expect(lines.at(-1)).toMatch(/^skipped: three of/);
+  expect(code).toBe(1);
+  const { length } = await readAudit();
+  expect((await giveUp('--signer', SIGNER, ...BECAUSE, '--yes')).out).not.toContain('given up');
+  expect(await readAudit()).toHaveLength(length);
+  const unknown = await giveUp('--signer', `0x${'99'.repeat(20)}`, ...BECAUSE, '--yes');
+  expect([unknown.code, unknown.err]).toEqual([1, expect.stringContaining('the signer has no pending assets')]);
+});
 
-  it('is refused without an audit entry when records of the signer are in several partitions', async () => {
-    const signer = `0x${'52'.repeat(20)}`;
-    const write = await openMinter();
-    await write([stateOf('here', { signer: bytes(signer) })]);
-    await write([stateOf('there', { signer: bytes(signer) })], 1);
-    const { length } = await readAudit();
-    const refused = await giveUp('--signer', signer, ...BECAUSE, '--yes');
-    expect([refused.code, refused.err]).toEqual([1, expect.stringContaining('in several partitions')]);
-    expect(await readAudit()).toHaveLength(length);
-  });
+it('mints give-up is refused without an audit entry when records of the signer are in several partitions', async () => {
+  const signer = `0x${'52'.repeat(20)}`;
+  const write = await openMinter();
+  await write([stateOf('here', { signer: bytes(signer) })]);
+  await write([stateOf('there', { signer: bytes(signer) })], 1);
+  const { length } = await readAudit();
+  const refused = await giveUp('--signer', signer, ...BECAUSE, '--yes');
+  expect([refused.code, refused.err]).toEqual([1, expect.stringContaining('in several partitions')]);
+  expect(await readAudit()).toHaveLength(length);
 });

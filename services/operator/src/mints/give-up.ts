@@ -1,3 +1,4 @@
+/** `mints give-up`: fails pending assets that can never be minted. */
 import { InvalidArgumentError } from '@commander-js/extra-typings';
 import { type AuditEntry, type Author, createAuditLog } from '@playline/access-keys';
 import {
@@ -16,7 +17,7 @@ import {
 import type { MintCollection, MintState } from '@playline/mints';
 import { type AtomicPublisher, isTakenOver, type LogReader, type Producer } from '@playline/stream';
 import { awaitWritable, type Schemas } from '../await-schema.ts';
-import { EXIT, type ExitCode, isConfirmed, type Terminal, unconfirmed } from '../command.ts';
+import { confirm, EXIT, type ExitCode, type Terminal, unconfirmed } from '../command.ts';
 import { readCommittedBounds, type WritableLogSources, withWritableLog } from '../writable-log.ts';
 
 export interface GiveUpParts extends WritableLogSources {
@@ -26,33 +27,29 @@ export interface GiveUpParts extends WritableLogSources {
   readonly wallClockMs: () => number;
 }
 
-/** Which assets of a signer to give up. */
 export interface GiveUpOrder extends SignerName {
-  /** A single asset, as the interface names it; null: all pending ones. */
+  /** Null: all pending assets of the signer. */
   readonly only: Pick<MintState, 'contractAddress' | 'projectId' | 'referenceId'> | null;
-  /** Shown to people, also to those who requested the assets. */
+  /** Shown to those who requested the assets. */
   readonly reason: string;
 }
 
-/** What was done with the pending assets. */
 export interface GiveUpResult {
-  /** These have failed now. */
+  /** Assets that have failed. */
   readonly ended: readonly MintStateRecord[];
-  /** These have a signed transaction, which may get into a block at any time. */
+  /** Assets with a signed transaction, which may get into a block at any time. */
   readonly carried: readonly MintStateRecord[];
 }
 
 /**
- * Fails pending assets, so that their reference ids are free again. An asset with a signed transaction is left alone:
- * the bytes stay valid until a final transaction has spent the nonce, whatever became of the key, and the reference id
- * could get two tokens. For all others the log proves that nothing signed can mint them: the minter writes the nonce
- * into the state together with the signed bytes, and removes it only when the nonce is finally spent.
+ * Fails pending assets without a signed transaction, which frees their reference ids. A signed transaction stays valid
+ * until its nonce is spent, so its asset could be minted twice; the minter logs the nonce together with the signed bytes.
  * The audit entry is written first.
- * @throws Error when a minter takes over all the time; UnreachableError
+ * @throws Error when a minter keeps taking over; UnreachableError
  */
 export async function giveUpMints(parts: GiveUpParts, order: GiveUpOrder): Promise<GiveUpResult> {
   const error = `Given up by the operator: ${order.reason}`;
-  const isPending = (state: MintStateRecord) => state.status === 'pending' && isMeantBy(order, state);
+  const isPending = (state: MintStateRecord) => state.status === 'pending' && isSelected(order, state);
   const { written, states } = await changeSignerLog(parts, order, {
     decide: (all) => {
       const changedAt = parts.wallClockMs();
@@ -70,13 +67,13 @@ export async function giveUpMints(parts: GiveUpParts, order: GiveUpOrder): Promi
   return { ended: written, carried: states.filter((state) => isPending(state) && state.nonce !== null) };
 }
 
-const isMeantBy = ({ only }: GiveUpOrder, state: MintStateRecord) =>
+const isSelected = ({ only }: GiveUpOrder, state: MintStateRecord) =>
   only === null ||
   (only.referenceId === state.referenceId &&
     only.projectId === state.projectId &&
     only.contractAddress === toHexText(state.contractAddress));
 
-/** One entry for each environment that had requested any of the assets. */
+/** One entry for each environment that had requested an asset. */
 function toEntries({ changedBy, requestId }: Author, order: GiveUpOrder, ended: readonly MintStateRecord[]) {
   const environments = new Map<string, MintStateRecord[]>();
   for (const state of ended)
@@ -98,55 +95,42 @@ function toEntries({ changedBy, requestId }: Author, order: GiveUpOrder, ended: 
   });
 }
 
-/** A signing address on a chain: the chain by name, the address as `0x` and 40 lower-case hexadecimal digits. */
+/** The address is `0x` and 40 lower-case hexadecimal digits. */
 interface SignerName {
   readonly chain: string;
   readonly signer: string;
 }
 
-/** A change of a signer's states. */
 interface SignerChange {
-  /** Decides by the states of all pending assets. Called again after a minter has taken over. */
+  /** Decides by all pending states. Called again after a minter has taken over. */
   readonly decide: (states: readonly MintStateRecord[]) => readonly MintStateRecord[];
-  /** Called with what was decided before it is written, with each state once. */
+  /** Called before the write, with each state once. */
   readonly before: (states: readonly MintStateRecord[]) => Promise<void>;
 }
 
-/** The result of a change. */
-interface ChangedStates {
-  readonly written: readonly MintStateRecord[];
-  /** The pending assets when the last change was decided. */
-  readonly states: readonly MintStateRecord[];
-}
-
-/** Records of one transaction, which then stays far below ten seconds. */
+/** Records of one transaction, which takes far less than its ten seconds. */
 const PIECE = 500;
-/**
- * A minter that was fenced waits ten seconds before it takes over again, which is enough for tens of pieces. Each
- * attempt writes at least what it can until then, and the next one continues.
- */
+/** A fenced minter takes over again after ten seconds; the next attempt writes the rest. */
 const ATTEMPTS = 5;
-const AGAIN = 'running the command again repeats nothing that was done';
+const AGAIN = 'running the command again repeats nothing';
 
 /**
- * Changes the states of a signer in the place of its minter: opens the minter's transactional id, which fences it, and
- * reads the log only then. So no decision of the minter can come between the read and the change; afterwards the minter
- * takes over again on its own, and reads what was changed here. If it does so before all is written, it is fenced again.
- * @throws UnreachableError when brokers or registry do not answer; Error when records of the signer are in several
- * partitions, so that their order is unknown, or a minter takes over all the time
+ * Changes states of a signer: fences its minter by opening its transactional id, and reads the log only then, so that no
+ * decision of the minter can come in between. The minter takes over again by itself.
+ * @throws UnreachableError; Error when the signer's records are in several partitions, or a minter keeps taking over
  */
-function changeSignerLog(sources: WritableLogSources, name: SignerName, change: SignerChange): Promise<ChangedStates> {
+function changeSignerLog(sources: WritableLogSources, name: SignerName, change: SignerChange) {
   const { schemas } = sources;
-  const changed = { name: TOPICS.mintStates.name, schema: mintStateCodec.schema };
-  return withWritableLog(sources, changed, async ({ log, topic, schemaId, openPublisher }) => {
+  const target = { name: TOPICS.mintStates.name, schema: mintStateCodec.schema };
+  return withWritableLog(sources, target, async ({ log, topic, schemaId, openPublisher }) => {
     const reading = new StateReading({ log, topic, schemas, name });
-    // Read most before fencing the minter: after a long read it would have taken over again.
-    await reading.readOn();
+    // Before the minter is fenced: during a long read it would take over again.
+    await reading.readNew();
     const written: MintStateRecord[] = [];
     const announced = new Set<string>();
     for (let attempt = 1; attempt <= ATTEMPTS; attempt++) {
       const publisher = await openPublisher(`minter.${name.chain}.${name.signer}`);
-      await reading.readOn();
+      await reading.readNew();
       const { states } = reading;
       const wanted = change.decide(states);
       const { home } = reading;
@@ -160,16 +144,19 @@ function changeSignerLog(sources: WritableLogSources, name: SignerName, change: 
   });
 }
 
-interface Target {
-  readonly publisher: AtomicPublisher;
-  readonly topic: string;
-  readonly schemaId: number;
-  readonly partition: number;
-}
-
-/** @param written gets what was written. @returns false when a minter has taken over: the rest was not written */
+/** Adds what it writes to `written`. @returns false when a minter has taken over and the rest was not written */
 async function write(
-  { publisher, topic, schemaId, partition }: Target,
+  {
+    publisher,
+    topic,
+    schemaId,
+    partition,
+  }: {
+    readonly publisher: AtomicPublisher;
+    readonly topic: string;
+    readonly schemaId: number;
+    readonly partition: number;
+  },
   states: readonly MintStateRecord[],
   written: MintStateRecord[],
 ): Promise<boolean> {
@@ -200,13 +187,13 @@ interface StateReadingParts {
   readonly name: SignerName;
 }
 
-/** States of the pending assets of one signer, read on as the topic grows. Millions of others may have been settled. */
+/** The pending states of one signer; millions of others may be settled. */
 class StateReading {
   readonly #parts: StateReadingParts;
   readonly #decode;
   readonly #states = new Map<string, MintStateRecord>();
   readonly #partitions = new Set<number>();
-  readonly #places = new Map<number, number>();
+  readonly #offsets = new Map<number, number>();
 
   constructor(parts: StateReadingParts) {
     this.#parts = parts;
@@ -218,7 +205,7 @@ class StateReading {
     return [...this.#states.values()];
   }
 
-  /** The partition of the signer's records. @throws Error when there are several: their order is unknown */
+  /** The partition of the signer's records. @throws Error for several, whose order is unknown */
   get home(): number | null {
     const [home = null, ...others] = this.#partitions;
     if (others.length === 0) return home;
@@ -226,46 +213,43 @@ class StateReading {
   }
 
   /** Reads to the current end, after all open transactions have ended. */
-  async readOn(): Promise<void> {
+  async readNew(): Promise<void> {
     const { log, topic, name } = this.#parts;
     const signer = `${name.chain}:${name.signer}`;
     for (const { partition, start, end } of await readCommittedBounds(log, topic)) {
-      const from = Math.max(this.#places.get(partition) ?? start, start);
+      const from = Math.max(this.#offsets.get(partition) ?? start, start);
       for await (const { value } of log.read({ topic, partition, start: from, end, isWhole: true })) {
         if (value === null) continue;
         const found = await this.#decode(value);
-        if (found.kind !== 'record') throw new Error(`a record of ${topic} cannot be read: ${found.reason}`);
+        if (found.kind !== 'record') throw new Error(`a record of ${topic} is unreadable: ${found.reason}`);
         if (toSignerKey(found.record) !== signer) continue;
         this.#partitions.add(partition);
         const key = toMintStateKey(found.record);
         if (found.record.status === 'pending') this.#states.set(key, { ...found.record });
         else this.#states.delete(key);
       }
-      this.#places.set(partition, Math.max(from, end));
+      this.#offsets.set(partition, Math.max(from, end));
     }
   }
 }
 
 export interface GiveUpContext extends Omit<GiveUpParts, 'audit' | 'wallClockMs'> {
   readonly openProducer: (topic: string) => Promise<Producer>;
-  /** @throws Error when there is no such request */
+  /** @throws Error without the request */
   readonly find: (named: MintName) => Promise<MintState>;
 }
 
-/** A request by its reference id. */
 export interface MintName {
   readonly collection: MintCollection;
-  /** Null: the project that has the collection. */
+  /** Null: the project of the collection. */
   readonly projectId: string | null;
   readonly referenceId: string;
 }
 
-/** What to give up, from the options of the command. */
 export type GiveUpTarget =
   | ({ readonly kind: 'asset' } & MintName)
   | { readonly kind: 'signer'; readonly chain: string; readonly signer: string };
 
-/** The reason is shown, as a sentence, to whoever requested the asset. */
 const REASON_MAX = 300;
 
 /** @throws InvalidArgumentError */
@@ -289,24 +273,21 @@ interface GiveUpOptions {
   readonly yes?: boolean | undefined;
 }
 
-/** Gives up one asset or all of a signer after confirmation, and reports the result. */
+/** Gives up one asset, or all of a signer, after confirmation. */
 export async function giveUp(
   context: GiveUpContext,
   { target, reason, ...options }: GiveUpOptions,
   terminal: Terminal,
 ): Promise<ExitCode> {
   const order = await toOrder(context, target, reason);
-  if (!(await isConfirmed(`${toWhat(order)} This cannot be undone.`, options, terminal))) {
-    terminal.progress('nothing was done');
-    return EXIT.failed;
-  }
+  await confirm(`${toWhat(order)} This cannot be undone.`, options, terminal);
   const given = await withAudit(context, (audit) => giveUpMints({ ...context, audit, wallClockMs: Date.now }, order));
   for (const line of toLines(given)) terminal.result(line);
   if (given.ended.length + given.carried.length > 0) return given.carried.length === 0 ? EXIT.ok : EXIT.failed;
   throw new Error(order.only === null ? 'the signer has no pending assets' : NOT_TAKEN);
 }
 
-const NOT_TAKEN = 'the minter has not taken the asset yet, or has settled it just now: "mints show" shows which';
+const NOT_TAKEN = 'the minter has not taken the asset yet, or has just settled it: check with mints show';
 
 async function toOrder(context: GiveUpContext, target: GiveUpTarget, reason: string): Promise<GiveUpOrder> {
   if (target.kind === 'signer') return { chain: target.chain, signer: target.signer, only: null, reason };
@@ -323,11 +304,10 @@ const toWhat = ({ only, chain, signer }: GiveUpOrder) =>
 function toLines({ ended, carried }: GiveUpResult): readonly string[] {
   const name = ({ contractAddress, referenceId }: GiveUpResult['ended'][number]) =>
     `${referenceId} of 0x${contractAddress.toString('hex')}`;
+  const why = 'its signed transaction may still get into a block, nonce';
   return [
     ...ended.map((state) => `given up: ${name(state)}`),
-    ...carried.map(
-      (state) => `left alone: ${name(state)}: its signed transaction, nonce ${state.nonce}, may still get into a block`,
-    ),
+    ...carried.map((state) => `skipped: ${name(state)}: ${why} ${state.nonce}`),
   ];
 }
 

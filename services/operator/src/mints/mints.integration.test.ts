@@ -1,36 +1,13 @@
-import type { MintRow, MintState } from '@playline/mints';
+import type { MintRow } from '@playline/mints';
 import { openMintWriter } from '@playline/mints/clickhouse';
 import { openRedisMints } from '@playline/mints/redis';
 import { type OwnStores, openOwnStores, openRedisDatabase, type RedisDatabase } from '@playline/testkit';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { runMain } from '../test/run-main.ts';
 import { runProgram } from '../test/run-program.ts';
+import { FAILED as row } from './test/mint-state.ts';
 
 const START_MS = 120_000;
-const contractAddress = `0x${'c0'.repeat(20)}`;
-const row: MintState = {
-  chain: 'demo-chain',
-  contractAddress,
-  referenceId: 'sword',
-  attemptId: 'a1'.repeat(16),
-  signer: `0x${'51'.repeat(20)}`,
-  projectId: 'demo',
-  environmentId: 'demo-development',
-  ownerAddress: `0x${'ab'.repeat(20)}`,
-  tokenId: '7',
-  amount: null,
-  traceId: '0'.repeat(32),
-  requestedAt: 1_764_000_000_000,
-  revision: 3,
-  status: 'failed',
-  stage: 'settled',
-  reason: null,
-  nonce: 4,
-  transactionHash: `0x${'cd'.repeat(32)}`,
-  activityId: null,
-  error: 'no role',
-  changedAt: 1_764_000_001_000,
-};
 const logged = { updatedAt: 1, partition: 0, offset: 0, loggedAtMs: 1_764_000_000_000 };
 
 let own: OwnStores;
@@ -55,8 +32,8 @@ afterAll(async () => {
 }, START_MS);
 
 const environment = () => ({ ...own.environment, REDIS_URL: redis.url });
-const mints = (...words: string[]) => runProgram(environment(), ['mints', ...words]);
-const OF_COLLECTION = ['--chain', 'demo-chain', '--contract', contractAddress];
+const mints = (...args: string[]) => runProgram(environment(), ['mints', ...args]);
+const OF_COLLECTION = ['--chain', 'demo-chain', '--contract', row.contractAddress];
 
 it('mints list and show report the result of an asset, and rebuild restores it in an emptied Redis', async () => {
   const { out } = await runMain(environment(), ['mints', 'list', ...OF_COLLECTION, '--json']);

@@ -1,16 +1,13 @@
 import type { CollectionRecord, SignableKeyRecord } from '@playline/access-keys';
 import type { MintRequestRecord } from '@playline/contracts';
-import { type MintAsset, type MintLog, type MintState, toRequestedState } from '@playline/mints';
+import { type MintLog, type MintState, toRequestedState } from '@playline/mints';
 import { createMemoryMints } from '@playline/mints/memory';
-import { describe, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { rebuildMints, retryMint } from '../commands/mints.ts';
 import { readSigners, toSignerLines } from './signers.ts';
+import { CONTRACT as contractAddress, FAILED, SIGNER as older } from './test/mint-state.ts';
 
-const [contractAddress, older, newer] = ['c0', '51', '52'].map((byte) => `0x${byte.repeat(20)}`) as [
-  string,
-  string,
-  string,
-];
+const newer = `0x${'52'.repeat(20)}`;
 const owner = { projectId: 'demo', environmentId: 'demo-development' };
 const change = { revision: 1, changedAt: 1, changedBy: 'ada', requestId: 'r' };
 const collection: CollectionRecord = {
@@ -34,29 +31,7 @@ const key = (address: string, over: Partial<SignableKeyRecord> = {}): SignableKe
   ...over,
 });
 
-const failed: MintState & Pick<MintAsset, 'metadata'> = {
-  chain: 'demo-chain',
-  contractAddress,
-  referenceId: 'sword',
-  attemptId: 'a1'.repeat(16),
-  signer: older,
-  ...owner,
-  ownerAddress: `0x${'ab'.repeat(20)}`,
-  tokenId: '7',
-  amount: null,
-  metadata: '{"name":"Sword"}',
-  traceId: '0'.repeat(32),
-  requestedAt: 1_000,
-  revision: 3,
-  status: 'failed',
-  stage: 'settled',
-  reason: null,
-  nonce: null,
-  transactionHash: null,
-  activityId: null,
-  error: 'reverted',
-  changedAt: 2_000,
-};
+const failed = { ...FAILED, metadata: '{"name":"Sword"}' };
 
 function openRetry() {
   const { claims, view } = createMemoryMints();
@@ -76,50 +51,42 @@ function openRetry() {
   return { claims, view, published, retry };
 }
 
-describe('a retry', () => {
-  it('accepts a failed asset as it was requested, as another attempt, with the current signing key', async () => {
-    const { claims, view, published, retry } = openRetry();
-    await view.restore([failed]);
-    await retry(failed);
-    expect(published).toMatchObject([{ referenceId: 'sword', tokenId: '7', metadata: '{"name":"Sword"}' }]);
-    expect(published.map(toRequestedState)).toMatchObject([{ signer: newer, status: 'pending' }]);
-    const { state } = await claims.read(failed, 'sword');
-    expect(state).toMatchObject({ status: 'pending', revision: 0 });
-    expect(state?.attemptId).not.toBe(failed.attemptId);
-    expect(state!.requestedAt).toBeGreaterThan(failed.requestedAt);
-  });
+it('a retry accepts a failed asset with the same contents, as another attempt, with the current signing key', async () => {
+  const { claims, view, published, retry } = openRetry();
+  await view.restore([failed]);
+  await retry(failed);
+  expect(published).toMatchObject([{ referenceId: 'sword', tokenId: '7', metadata: '{"name":"Sword"}' }]);
+  expect(published.map(toRequestedState)).toMatchObject([{ signer: newer, status: 'pending' }]);
+  const { state } = await claims.read(failed, 'sword');
+  expect(state).toMatchObject({ status: 'pending', revision: 0 });
+  expect(state?.attemptId).not.toBe(failed.attemptId);
+  expect(state!.requestedAt).toBeGreaterThan(failed.requestedAt);
+});
 
-  it('is made once: the second fails because the reference id is taken', async () => {
-    const { view, published, retry } = openRetry();
-    await view.restore([failed]);
-    await retry(failed);
-    await expect(retry(failed)).rejects.toMatchObject({ code: 'CONFLICT_ERROR' });
-    expect(published).toHaveLength(1);
-  });
+it('a retry is refused for a pending or minted asset, an unlinked collection, and without a signing key', async () => {
+  const { published, retry } = openRetry();
+  await expect(retry({ ...failed, status: 'pending' })).rejects.toThrow(
+    'only a failed asset can be retried: this one is pending',
+  );
+  await expect(retry({ ...failed, status: 'succeeded' })).rejects.toThrow(
+    'only a failed asset can be retried: this one is token 7',
+  );
+  await expect(retry(failed, { collections: [{ ...collection, state: 'unlinked' }] })).rejects.toThrow('no project');
+  await expect(retry(failed, { signableKeys: [] })).rejects.toThrow('no key signs for demo-development');
+  expect(published).toEqual([]);
+});
 
-  it('is refused for a pending or minted asset, an unlinked collection, and without a signing key', async () => {
-    const { published, retry } = openRetry();
-    await expect(retry({ ...failed, status: 'pending' })).rejects.toThrow('the asset is pending: only a failed asset');
-    await expect(retry({ ...failed, status: 'succeeded' })).rejects.toThrow(
-      'the asset is minted as token 7: only a failed asset',
-    );
-    await expect(retry(failed, { collections: [{ ...collection, state: 'unlinked' }] })).rejects.toThrow('no project');
-    await expect(retry(failed, { signableKeys: [] })).rejects.toThrow('no key signs for demo-development');
-    expect(published).toEqual([]);
-  });
-
-  it.each([
-    { projectId: 'former', environmentId: 'former-production' },
-    { projectId: 'demo', environmentId: 'demo-production' },
-  ])('is refused when $environmentId requested it, which no longer has the collection', async (asker) => {
-    const { view, published, retry } = openRetry();
-    const theirs = { ...failed, ...asker };
-    await view.restore([theirs]);
-    await expect(retry(theirs)).rejects.toThrow(
-      `the asset was requested by ${asker.environmentId} of the project ${asker.projectId}, and the collection is linked by demo-development`,
-    );
-    expect(published).toEqual([]);
-  });
+it.each([
+  { projectId: 'former', environmentId: 'former-production' },
+  { projectId: 'demo', environmentId: 'demo-production' },
+])('a retry is refused when $environmentId requested it, which no longer has the collection', async (requester) => {
+  const { view, published, retry } = openRetry();
+  const foreign = { ...failed, ...requester };
+  await view.restore([foreign]);
+  await expect(retry(foreign)).rejects.toThrow(
+    `the asset was requested by ${requester.environmentId} of project ${requester.projectId}, but the collection is now linked by demo-development`,
+  );
+  expect(published).toEqual([]);
 });
 
 const logOf = (topic: string, states: readonly MintState[]): MintLog => ({
@@ -130,82 +97,71 @@ const logOf = (topic: string, states: readonly MintState[]): MintLog => ({
   },
 });
 
-describe('a rebuild of mints', () => {
-  it('restores in an emptied store what only the tables have, and what only the log has', async () => {
-    const mints = createMemoryMints();
-    mints.restart({ isEmptied: true });
-    const old = { ...failed, referenceId: 'old', attemptId: 'b1'.repeat(16), status: 'succeeded' as const };
-    const again = {
-      ...failed,
-      attemptId: 'a2'.repeat(16),
-      requestedAt: 3_000,
-      revision: 0,
-      status: 'pending' as const,
-    };
-    async function* stored() {
-      yield [failed, old];
-    }
-    const logs = { states: logOf('states', [failed]), requests: logOf('requests', [again]) };
-    expect(await rebuildMints({ view: mints.view, logs, stored })).toEqual({ rows: 2, records: 2 });
-    const read = async (referenceId: string) => (await mints.claims.read(failed, referenceId)).state?.status;
-    expect([await read('old'), await read('sword')]).toEqual(['succeeded', 'pending']);
-    const wanted = { attemptId: 'c1'.repeat(16), signer: older, digest: 'd' };
-    const claim = (referenceId: string) => mints.claims.claim(failed, [{ ...wanted, referenceId }]);
-    expect([await claim('old'), await claim('sword')].map(({ kind }) => kind)).toEqual(['taken', 'taken']);
-  });
+it('a rebuild of mints restores in an emptied store what only the tables have, and what only the log has', async () => {
+  const mints = createMemoryMints();
+  mints.restart({ isEmptied: true });
+  const old = { ...failed, referenceId: 'old', attemptId: 'b1'.repeat(16), status: 'succeeded' as const };
+  const again = {
+    ...failed,
+    attemptId: 'a2'.repeat(16),
+    requestedAt: 3_000,
+    revision: 0,
+    status: 'pending' as const,
+  };
+  async function* stored() {
+    yield [failed, old];
+  }
+  const logs = { states: logOf('states', [failed]), requests: logOf('requests', [again]) };
+  expect(await rebuildMints({ view: mints.view, logs, stored })).toEqual({ rows: 2, records: 2 });
+  const read = async (referenceId: string) => (await mints.claims.read(failed, referenceId)).state?.status;
+  expect([await read('old'), await read('sword')]).toEqual(['succeeded', 'pending']);
+  const wanted = { attemptId: 'c1'.repeat(16), signer: older, digest: 'd' };
+  const claim = (referenceId: string) => mints.claims.claim(failed, [{ ...wanted, referenceId }]);
+  expect([await claim('old'), await claim('sword')].map(({ kind }) => kind)).toEqual(['taken', 'taken']);
 });
 
-describe('the list of signers', () => {
-  const waiting = (over: Partial<MintState>): MintState => ({
-    ...failed,
-    status: 'pending',
-    stage: 'waiting',
-    error: null,
-    reason: 'The signer lacks MINTER_ROLE.',
-    ...over,
-  });
-  const inPieces = async function* (...pieces: readonly (readonly MintState[])[]) {
-    yield* pieces;
-  };
+const waiting = (over: Partial<MintState>): MintState => ({
+  ...failed,
+  status: 'pending',
+  stage: 'waiting',
+  error: null,
+  reason: 'The signer lacks MINTER_ROLE.',
+  ...over,
+});
+const inPieces = async function* (...pieces: readonly (readonly MintState[])[]) {
+  yield* pieces;
+};
 
-  it('shows pending assets, why they wait, and open nonces, with waiting signers first', async () => {
-    const states = [
-      [
-        failed,
-        waiting({ signer: newer, requestedAt: 500 }),
-        waiting({ signer: newer, reason: 'Its key is disabled.' }),
+it('the list of signers shows pending assets, why they wait, and open nonces, with waiting signers first', async () => {
+  const states = [
+    [failed, waiting({ signer: newer, requestedAt: 500 }), waiting({ signer: newer, reason: 'Its key is disabled.' })],
+    [waiting({ signer: newer, requestedAt: 700 }), waiting({ signer: newer, stage: 'logged', nonce: 9, reason: null })],
+    [waiting({ signer: newer, stage: 'mined', nonce: 4, reason: null })],
+  ];
+  const lanes = await readSigners(inPieces(...states), [
+    key(newer, { state: 'disabled' }),
+    key(`0x${'77'.repeat(20)}`),
+  ]);
+  expect(lanes).toMatchObject([
+    {
+      chain: 'demo-chain',
+      signer: newer,
+      keyState: 'disabled',
+      pending: 5,
+      openNonces: [4, 9],
+      oldestPendingAt: 500,
+      failed: 0,
+      waiting: [
+        { reason: 'The signer lacks MINTER_ROLE.', count: 2 },
+        { reason: 'Its key is disabled.', count: 1 },
       ],
-      [
-        waiting({ signer: newer, requestedAt: 700 }),
-        waiting({ signer: newer, stage: 'logged', nonce: 9, reason: null }),
-      ],
-      [waiting({ signer: newer, stage: 'mined', nonce: 4, reason: null })],
-    ];
-    const lanes = await readSigners(inPieces(...states), [
-      key(newer, { state: 'disabled' }),
-      key(`0x${'77'.repeat(20)}`),
-    ]);
-    expect(lanes).toMatchObject([
-      {
-        chain: 'demo-chain',
-        signer: newer,
-        keyState: 'disabled',
-        pending: 5,
-        openNonces: [4, 9],
-        oldestPendingAt: 500,
-        failed: 0,
-        waiting: [
-          { reason: 'The signer lacks MINTER_ROLE.', count: 2 },
-          { reason: 'Its key is disabled.', count: 1 },
-        ],
-      },
-      { chain: 'demo-chain', signer: older, keyName: null, keyState: null, pending: 0, failed: 1 },
-      { chain: null, signer: `0x${'77'.repeat(20)}`, keyState: 'live', pending: 0 },
-    ]);
-    expect(toSignerLines(lanes[0]!)).toEqual([
-      `demo-chain  ${newer}  (key "k", disabled): 5 pending, oldest of 1970-01-01T00:00:00.500Z, nonces 4, 9 open, 0 succeeded, 0 failed`,
-      '  2 assets waiting: The signer lacks MINTER_ROLE.',
-      '  1 asset waiting: Its key is disabled.',
-    ]);
-  });
+    },
+    { chain: 'demo-chain', signer: older, keyName: null, keyState: null, pending: 0, failed: 1 },
+    { chain: null, signer: `0x${'77'.repeat(20)}`, keyState: 'live', pending: 0 },
+  ]);
+  expect(toSignerLines(lanes[0]!)).toEqual([
+    `demo-chain  ${newer}  (key "k", disabled): 5 pending, oldest of 1970-01-01T00:00:00.500Z, nonces 4, 9 open, 0 succeeded, 0 failed`,
+    '  2 assets waiting: The signer lacks MINTER_ROLE.',
+    '  1 asset waiting: Its key is disabled.',
+  ]);
 });

@@ -1,98 +1,66 @@
+/** `mints signers`: what each signer has pending, and what blocks it. */
 import type { SignableKeyRecord } from '@playline/access-keys';
 import type { MintState } from '@playline/mints';
 
-/** One signer on one chain: its minter handles one transaction after the other. */
+/** One signer on one chain. */
 export interface SignerLaneState {
   /** Null for a key that was never used. */
   readonly chain: string | null;
   readonly signer: string;
-  /** Name of the key; null when there is no record of this address. */
+  /** Null without a record of this address. */
   readonly keyName: string | null;
   readonly keyState: string | null;
   readonly pending: number;
-  /** Of these, the assets that wait for something that a person must fix, by reason. */
+  /** Assets that wait for a person, by reason. */
   readonly waiting: readonly { readonly reason: string; readonly count: number }[];
-  /** Nonces with assets that are not finally spent, ascending. */
+  /** Nonces that are not finally spent, ascending. */
   readonly openNonces: readonly number[];
-  /** Epoch milliseconds of the oldest request that is not settled. */
+  /** Epoch milliseconds. */
   readonly oldestPendingAt: number | null;
   readonly succeeded: number;
   readonly failed: number;
 }
 
-interface Counted {
-  readonly chain: string;
-  readonly signer: string;
-  pending: number;
-  succeeded: number;
-  failed: number;
-  oldestPendingAt: number | null;
-  readonly reasons: Map<string, number>;
-  readonly nonces: Set<number>;
-}
-
-function count(lane: Counted, { status, stage, nonce, reason, requestedAt }: MintState): void {
-  lane[status]++;
-  if (status !== 'pending') return;
-  lane.oldestPendingAt = Math.min(lane.oldestPendingAt ?? requestedAt, requestedAt);
-  if (nonce !== null) lane.nonces.add(nonce);
-  if (stage === 'waiting' && reason !== null) lane.reasons.set(reason, (lane.reasons.get(reason) ?? 0) + 1);
-}
-
-/**
- * Summarises the progress of every signer, and what it waits for. Memory: a few hundred bytes per signer.
- * @param states of all requests, in pieces and in any order
- * @returns waiting signers first, then by chain and signer
- */
+/** @param states of all requests, in any order. @returns blocked signers first, then by chain and signer */
 export async function readSigners(
   states: AsyncIterable<readonly MintState[]>,
   keys: readonly SignableKeyRecord[],
 ): Promise<readonly SignerLaneState[]> {
-  const lanes = new Map<string, Counted>();
+  const lanes = new Map<string, ReturnType<typeof newLane>>();
   for await (const piece of states)
-    for (const state of piece) {
-      const { chain, signer } = state;
+    for (const { chain, signer, status, stage, nonce, reason, requestedAt } of piece) {
       const name = `${chain} ${signer}`;
-      const lane = lanes.get(name) ?? {
-        chain,
-        signer,
-        pending: 0,
-        succeeded: 0,
-        failed: 0,
-        oldestPendingAt: null,
-        reasons: new Map<string, number>(),
-        nonces: new Set<number>(),
-      };
+      const lane = lanes.get(name) ?? newLane(chain, signer);
       lanes.set(name, lane);
-      count(lane, state);
+      lane[status]++;
+      if (status !== 'pending') continue;
+      lane.oldestPendingAt = Math.min(lane.oldestPendingAt ?? requestedAt, requestedAt);
+      if (nonce !== null) lane.nonces.add(nonce);
+      if (stage === 'waiting' && reason !== null) lane.reasons.set(reason, (lane.reasons.get(reason) ?? 0) + 1);
     }
   const byAddress = new Map(keys.map((key) => [key.address, key]));
-  const ofKey = (address: string) => ({
-    keyName: byAddress.get(address)?.name ?? null,
-    keyState: byAddress.get(address)?.state ?? null,
-  });
   const used = new Set([...lanes.values()].map(({ signer }) => signer));
-  const idle = keys
-    .filter(({ address }) => !used.has(address))
-    .map(({ address }) => ({
-      chain: null,
-      signer: address,
-      ...ofKey(address),
-      pending: 0,
-      succeeded: 0,
-      failed: 0,
-      waiting: [],
-      openNonces: [],
-      oldestPendingAt: null,
-    }));
-  const busy = [...lanes.values()].map(({ reasons, nonces, ...lane }) => ({
+  const idle = keys.filter(({ address }) => !used.has(address)).map(({ address }) => newLane(null, address));
+  const all = [...lanes.values(), ...idle].map(({ reasons, nonces, ...lane }) => ({
     ...lane,
-    ...ofKey(lane.signer),
+    keyName: byAddress.get(lane.signer)?.name ?? null,
+    keyState: byAddress.get(lane.signer)?.state ?? null,
     openNonces: [...nonces].sort((one, other) => one - other),
     waiting: [...reasons].map(([reason, count]) => ({ reason, count })).sort((one, other) => other.count - one.count),
   }));
-  return [...busy, ...idle].sort(compareLanes);
+  return all.sort(compareLanes);
 }
+
+const newLane = (chain: string | null, signer: string) => ({
+  chain,
+  signer,
+  pending: 0,
+  succeeded: 0,
+  failed: 0,
+  oldestPendingAt: null as number | null,
+  reasons: new Map<string, number>(),
+  nonces: new Set<number>(),
+});
 
 function compareLanes(one: SignerLaneState, other: SignerLaneState): number {
   const rank = ({ waiting, pending }: SignerLaneState) => (waiting.length > 0 ? 0 : pending > 0 ? 1 : 2);
@@ -100,9 +68,7 @@ function compareLanes(one: SignerLaneState, other: SignerLaneState): number {
   return rank(one) - rank(other) || (nameOf(one) < nameOf(other) ? -1 : 1);
 }
 
-const plural = (count: number, noun: string) => `${count} ${noun}${count === 1 ? '' : 's'}`;
-
-/** One line, and another for each reason to wait. */
+/** One line, and another for each blocker. */
 export function toSignerLines(lane: SignerLaneState): readonly string[] {
   const { chain, signer, keyName, keyState, pending, waiting, openNonces, oldestPendingAt, succeeded, failed } = lane;
   const key = keyName === null ? 'no record of this key' : `key "${keyName}", ${keyState}`;
@@ -114,5 +80,6 @@ export function toSignerLines(lane: SignerLaneState): readonly string[] {
     `${failed} failed`,
   ];
   const head = `${chain ?? 'no chain yet'}  ${signer}  (${key}): ${parts.filter((part) => part !== '').join(', ')}`;
-  return [head, ...waiting.map(({ reason, count }) => `  ${plural(count, 'asset')} waiting: ${reason}`)];
+  const count = (assets: number) => `${assets} asset${assets === 1 ? '' : 's'}`;
+  return [head, ...waiting.map(({ reason, count: assets }) => `  ${count(assets)} waiting: ${reason}`)];
 }

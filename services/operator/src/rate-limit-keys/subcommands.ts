@@ -1,3 +1,4 @@
+/** Subcommands of `keys` about rate limit keys. */
 import {
   createRateLimitKey,
   isGoodAt,
@@ -9,11 +10,10 @@ import {
   refreshRateLimitKey,
   revokeRateLimitKey,
 } from '@playline/access-keys';
-import { type Terminal, UsageError } from '../command.ts';
+import { type JsonOption, printResult, type Terminal, UsageError } from '../command.ts';
 import { readUse, toUseText, type UsageSource } from '../keys/key-use.ts';
 import { type RecordSources, withRecords } from '../records/record-access.ts';
 
-/** What the actions work with. */
 export interface RateLimitKeyWork extends UsageSource {
   readonly sources: RecordSources<RateLimitKeyRecord>;
   /** ACCESS_KEY_PREFIX */
@@ -27,10 +27,9 @@ interface PlanOptions {
   readonly expires?: string | undefined;
 }
 
-interface RateLimitKeyOptions {
+interface RateLimitKeyOptions extends JsonOption {
   readonly id?: string | undefined;
   readonly partner?: string | undefined;
-  readonly json?: boolean | undefined;
 }
 
 /** A date, or a time with its offset. */
@@ -42,8 +41,8 @@ export async function create(
 ): Promise<void> {
   const partner = options.partner?.trim() ?? '';
   if (partner === '' || partner.length > PARTNER_CHARACTERS_MAX)
-    throw new UsageError(`--partner: expected who gets the key, 1 to ${PARTNER_CHARACTERS_MAX} characters`);
-  if (options.calls === undefined) throw new UsageError('--calls: expected the calls of one window');
+    throw new UsageError(`--partner: expected a name of 1 to ${PARTNER_CHARACTERS_MAX} characters`);
+  if (options.calls === undefined) throw new UsageError('--calls: expected the calls per window');
   const plan = { windowS: PLAN_WINDOW_S, expiresAt: null, ...planOf(options) } as Plan;
   const made = await withRecords(sources, (store) => createRateLimitKey({ store, prefix }, { partner, ...plan }));
   show(made, options, terminal);
@@ -61,7 +60,7 @@ export async function refresh(
 export async function revoke({ sources, terminal }: RateLimitKeyWork, options: RateLimitKeyOptions): Promise<void> {
   const keyId = idOf(options);
   const ended = await withRecords(sources, (store) => revokeRateLimitKey({ store }, keyId));
-  terminal.result(toLine(ended, options));
+  printResult(terminal, options, toPublicRecord(ended), toLine(ended));
 }
 
 export async function list(
@@ -76,16 +75,11 @@ export async function list(
     wanted.map(({ keyId }) => keyId),
   );
   for (const record of wanted.toSorted((a, b) => a.createdAt - b.createdAt)) {
-    const [line, use] = [toLine(record, options), uses.get(record.keyId) ?? NO_USE];
-    terminal.result(
-      options.json === true ? JSON.stringify({ ...JSON.parse(line), ...use }) : `${line}  ${toUseText(use)}`,
-    );
+    const use = uses.get(record.keyId) ?? NO_USE;
+    printResult(terminal, options, { ...toPublicRecord(record), ...use }, `${toLine(record)}  ${toUseText(use)}`);
   }
 }
 
-const isLive = (record: RateLimitKeyRecord) => isGoodAt(record, Date.now());
-
-/** The options of a plan that are given. */
 function planOf({ calls, windowS, expires }: PlanOptions): Partial<Plan> {
   return {
     ...(calls === undefined ? {} : { calls }),
@@ -94,17 +88,17 @@ function planOf({ calls, windowS, expires }: PlanOptions): Partial<Plan> {
   };
 }
 
-/** `never` is a value too: it removes the expiry. */
+/** `never` removes the expiry. */
 function instantOf(text: string): number | null {
   if (text === 'never') return null;
   const instant = INSTANT.test(text) ? Date.parse(text) : Number.NaN;
   if (Number.isNaN(instant))
-    throw new UsageError('--expires: expected a date, an instant with its offset, such as 2027-01-31T12:00Z, or never');
+    throw new UsageError('--expires: expected a date, a time with its offset, such as 2027-01-31T12:00Z, or never');
   return instant;
 }
 
 function idOf({ id: keyId }: RateLimitKeyOptions): string {
-  if (keyId === undefined) throw new UsageError('--id: expected the id of the key, as list shows it');
+  if (keyId === undefined) throw new UsageError('--id: expected the id of the key, as in list');
   return keyId;
 }
 
@@ -115,19 +109,29 @@ function show(
 ): void {
   const { keyId, partner, calls, windowS, expiresAt } = record;
   const line = { keyId, kind: 'rate-limit', partner, calls, windowS, expiresAt, key };
-  const text = `rate limit key of ${partner}, ${calls} calls in ${windowS} s, shown this once:`;
-  for (const shown of options.json === true ? [JSON.stringify(line)] : [text, key]) terminal.result(shown);
+  printResult(terminal, options, line, [
+    `rate limit key of ${partner}, ${calls} calls in ${windowS} s, shown once:`,
+    key,
+  ]);
 }
 
-/** A record without the hash of its key, because printed output may be kept by anyone. */
-function toLine(record: RateLimitKeyRecord, options: RateLimitKeyOptions): string {
-  const { hash: _, ...shown } = record;
-  const state = record.revokedAt !== null ? 'ended' : isLive(record) ? 'live' : 'expired';
-  if (options.json === true) return JSON.stringify({ ...shown, kind: 'rate-limit', state });
+function stateOf(record: RateLimitKeyRecord): 'live' | 'ended' | 'expired' {
+  if (record.revokedAt !== null) return 'ended';
+  return isGoodAt(record, Date.now()) ? 'live' : 'expired';
+}
+
+/** Without the hash, since output may be kept by anyone. */
+const toPublicRecord = ({ hash: _, ...shown }: RateLimitKeyRecord) => ({
+  ...shown,
+  kind: 'rate-limit',
+  state: stateOf({ hash: _, ...shown }),
+});
+
+function toLine(record: RateLimitKeyRecord): string {
   const { keyId, partner, calls, windowS, first4, last4, expiresAt, createdAt, revokedAt } = record;
   const until = expiresAt === null ? 'does not expire' : `expires ${toInstant(expiresAt)}`;
-  const states = { ended: `ended ${toInstant(revokedAt ?? 0)}`, live: 'live', expired: 'expired' };
-  return `${keyId}  ${partner}  ${calls} calls in ${windowS} s  ${first4}…${last4}  created ${toInstant(createdAt)}  ${until}  ${states[state]}`;
+  const state = stateOf(record) === 'ended' ? `ended ${toInstant(revokedAt ?? 0)}` : stateOf(record);
+  return `${keyId}  ${partner}  ${calls} calls in ${windowS} s  ${first4}…${last4}  created ${toInstant(createdAt)}  ${until}  ${state}`;
 }
 
 const toInstant = (atMs: number) => new Date(atMs).toISOString();

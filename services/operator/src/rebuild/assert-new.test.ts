@@ -15,11 +15,11 @@ function check(bounds: (topic: string) => LogBounds[]) {
   return assertNew({ openLog: async () => log as unknown as LogReader, clickhouse, topicPrefix: 'p.' });
 }
 
-it('takes a deployment for new whose topics are there and empty', async () => {
+it('identity init accepts a deployment whose topics are there and empty', async () => {
   await check(() => EMPTY);
 });
 
-it('waits while leaders refuse: a broker that still creates the logs of new topics has lost nothing', async () => {
+it('identity init waits while leaders refuse: a broker that still creates the logs of new topics has lost nothing', async () => {
   let refusals = 3;
   await check(() => {
     if (refusals-- > 0) throw new Error('This server is not the leader');
@@ -28,7 +28,7 @@ it('waits while leaders refuse: a broker that still creates the logs of new topi
   expect(refusals).toBeLessThan(0);
 });
 
-it('says that Redis has lost what it held, and names the topics that had records, expired ones included', async () => {
+it('identity init refuses an emptied Redis, and names the topics that had records, expired ones included', async () => {
   const consents = `p.${TOPICS.consents.name}`;
   const isHeld = check((topic) => (topic === consents ? [{ partition: 0, start: 7, end: 7 }] : EMPTY));
   await expect(isHeld).rejects.toThrow(EmptiedError);

@@ -1,26 +1,25 @@
+/** Asserts that a deployment without an epoch is new, and has not lost its Redis. */
 import { TOPICS } from '@playline/contracts';
 import { createQueryRows, readRows } from '@playline/stores';
 import { awaitClickHouse, awaitStore, withLog } from '../await-store.ts';
 import { EmptiedError, UnreachableError } from '../command.ts';
 import type { StoresContext } from './with-stores.ts';
 
-/** Records that an empty Redis would contradict. The end of a topic never moves back, whatever retention removes. */
+/** Their records would contradict an empty Redis. The end of a topic never moves back. */
 const WITNESS_TOPICS = [TOPICS.identityDecisions, TOPICS.consents, TOPICS.erasures];
 const WITNESS_TABLES = ['identity_overrides', 'consent_log'];
 
 type Context = Pick<StoresContext, 'openLog' | 'clickhouse' | 'topicPrefix'>;
 
 /**
- * Makes sure that the configured deployment is new: that there was never a link, a consent or an erasure. An epoch for
- * an empty graph would separate all persons, and forget all refusals.
- * @throws EmptiedError when it is not new, UnreachableError when a store does not answer
+ * Asserts that there was never a link, a consent or an erasure: an epoch for an empty graph would separate all persons.
+ * @throws EmptiedError for a deployment with data; UnreachableError
  */
 export async function assertNew(context: Context): Promise<void> {
   const found = [...(await findRecords(context)), ...(await findRows(context))];
   if (found.length === 0) return;
   throw new EmptiedError(
-    `${found.join(', ')} hold data, so this Redis is not new but has lost what it held, and consumers must wait: ` +
-      'npm run rebuild puts it back',
+    `${found.join(', ')} have data, so this Redis is not new but has lost its data: run npm run rebuild`,
   );
 }
 
@@ -29,7 +28,7 @@ async function findRecords({ openLog, topicPrefix }: Context): Promise<string[]>
   if (log === null) return [];
   return withLog(log, async () => {
     const names = WITNESS_TOPICS.map(({ name }) => topicPrefix + name);
-    // Leaders of new topics refuse every question until they have created their logs: up to 1.9 s on a loaded broker.
+    // Leaders of new topics refuse requests until they have created their logs, for up to 1.9 s.
     const bounds = await awaitStore('Kafka', () => Promise.all(names.map((name) => log.bounds(name))));
     return names.filter((_, at) => bounds[at]!.some(({ end }) => end > 0));
   });
@@ -38,7 +37,7 @@ async function findRecords({ openLog, topicPrefix }: Context): Promise<string[]>
 async function findRows({ clickhouse }: Context): Promise<string[]> {
   const account = await nullIfUnreachable(clickhouse);
   if (account === null) return [];
-  // Uses a database that every account has, since the deployment's own may not exist yet.
+  // A database that every account has, since the deployment's own may not exist yet.
   const query = createQueryRows({ ...account, database: 'system' });
   await awaitClickHouse(query);
   const names = WITNESS_TABLES.map((name) => `'${name}'`).join();

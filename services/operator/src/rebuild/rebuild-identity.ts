@@ -1,3 +1,4 @@
+/** Restores an empty Redis from the log and the tables. */
 import { erasureRequestCodec, type IdentityDecisionRecord, identityDecisionCodec, TOPICS } from '@playline/contracts';
 import { type ErasureRequest, findRequestFault, readCutoffs } from '@playline/erasure';
 import { toOverrideVersion } from '@playline/events';
@@ -22,7 +23,6 @@ import { restoreConsents, restoreLaterConsents, sum } from './restore-consents.t
 import { type RereadPartition, readDecidedOffsets, readOverrides, readSuspects, readUnlinkSides } from './tables.ts';
 import type { RebuildSources } from './with-stores.ts';
 
-/** What a rebuild has restored. */
 export interface RebuiltIdentity {
   readonly graph: RestoredGraph;
   readonly consents: RebuiltConsents;
@@ -31,9 +31,9 @@ export interface RebuiltIdentity {
 }
 
 /**
- * Restores an emptied Redis: fences, graph, consents, holds, and last the epoch, for which linkers and gateways wait.
- * An interrupted run has set none, and can be repeated.
- * @throws Error when there is an epoch, when later consents could not be restored after it, or of a store
+ * Restores fences, graph, consents, holds, and last the epoch, for which linkers and gateways wait. An interrupted run has
+ * set no epoch, and can be repeated.
+ * @throws Error when there is an epoch, when later consents could not be restored, or of a store
  */
 export async function rebuildIdentity(
   sources: RebuildSources,
@@ -49,37 +49,34 @@ export async function rebuildIdentity(
   // Late, since erasures may be requested while the graph is read.
   const holds = await restoreHolds(sources, people);
   const epoch = await people.rebuild.mintEpoch(run);
-  // After the epoch: until then a gateway may log changes that it cannot store in Redis.
+  // After the epoch: before it, a gateway may log consents that it cannot store in Redis.
   const later = await restoreLaterConsents(sources, people, restoredConsents).catch((cause: unknown) => {
-    throw new Error(`everything is back and in use but ${CONSENTS_LEFT}`, { cause });
+    throw new Error(`everything is restored and in use, except ${CONSENTS_LEFT}`, { cause });
   });
   const consents = sum(restoredConsents.rebuilt, later);
   return { graph: restored, consents, holds, epoch };
 }
 
-const CONSENTS_LEFT = 'the consents logged meanwhile: run npm run consent -- rebuild';
+const CONSENTS_LEFT = 'the consents logged during the rebuild: run npm run consent -- rebuild';
 
-/**
- * With an epoch the data is complete and linkers use it: loading old data would undo their work. If the epoch is wrong,
- * empty Redis, which stops them; all its contents are stored elsewhere too.
- */
+/** With an epoch the graph is in use: loading old data would undo the work of the linkers. */
 const IN_USE =
-  'the identity graph has an epoch: it is whole and in use, and was left alone. If it was initialised by mistake or ' +
+  'the identity graph has an epoch: it is complete and in use, and was not changed. If it was initialised by mistake or ' +
   'comes from an old copy, empty that database of Redis (FLUSHDB), which stops all consumers, and run npm run rebuild; ' +
-  `if a rebuild ended with a fault behind its epoch, it lacks ${CONSENTS_LEFT}`;
+  `if a rebuild failed after its epoch, it lacks ${CONSENTS_LEFT}`;
 
 /**
- * Restores the holds of all erasures without a receipt, so that no link after their cut-off joins another person. The
- * topic has requests that are not stored yet, the tables those that the topic no longer has.
- * @returns number of holds
+ * Restores the holds of all erasures without a receipt. The topic has requests that are not stored yet, the table those
+ * that the topic no longer has.
+ * @returns the number of holds
  */
 export async function restoreHolds(sources: RebuildSources, { guards }: Pick<People, 'guards'>): Promise<number> {
   const holds = new Map<string, ErasureHold>();
   for await (const hold of readLoggedHolds(sources)) holds.set(toId(hold), hold);
-  // For a request in both, the table may know more members. Read it after the topic, which fills it.
+  // For a request in both, the table may know more members. The topic fills the table, so it is read first.
   for (const request of await sources.records.readUnfinished()) holds.set(toId(request), toHold(request));
   for (const hold of holds.values()) await guards.putHold(hold);
-  // A receipt is written before its release: a hold placed here may be of an erasure that was released meanwhile.
+  // A receipt is written before its hold is released, so this hold may have been released already.
   const done = await sources.records.readFinished();
   const over = [...holds.values()].filter((hold) => done.has(toId(hold)));
   for (const hold of over) await guards.releaseHold(hold);
@@ -100,37 +97,32 @@ async function* readLoggedHolds(sources: RebuildSources): AsyncGenerator<Erasure
     const fault = findRequestFault(value);
     if (fault !== null) {
       const { topic, partition, offset } = record;
-      sources.onProgress(`${topic}/${partition}/${offset} is no request (${fault}), and is left out`);
+      sources.onProgress(`${topic}/${partition}/${offset} is an invalid request (${fault}) and was skipped`);
     } else if (!done.has(toId(value))) yield toHold(value);
   }
 }
 
 interface LinkerProgress {
-  /** Consumer group of the linkers: the decisions on all facts that it has committed are in the log. */
   readonly linkerGroup: string;
   /** LINK_TOPIC_GENERATION of the linkers. */
   readonly generation: number;
-  /** Continue although the group has committed nothing: all facts of the log are decided again. */
+  /** Continue although the group has no commits: all facts of the log are decided again. */
   readonly decideAgain: boolean;
 }
 
 interface RestoredGraph extends RebuiltGraph {
   readonly fences: number;
-  /** Decisions read from the log, including those that the tables have too. */
+  /** Decisions read from the log. */
   readonly decisions: number;
   readonly partitions: number;
 }
 
-/**
- * Linkers refuse to work without an epoch, so new decisions come only from batches that were under way when Redis was
- * lost: one for each linker. More would come from a linker that uses another Redis.
- */
+/** Without an epoch, linkers publish only the decisions of the batch that was running. */
 const ROUNDS_MAX = 5;
 
 /**
- * Loads the graph from tables and log. If decisions were published while the tables were read, everything is read
- * again, since only half of them may have been seen.
- * @throws EpochPresentFault, or a fault of a store; then it can be repeated
+ * Loads the graph from tables and log. If decisions were published in between, everything is read again.
+ * @throws EpochPresentFault, or of a store; it can be repeated then
  */
 async function restoreGraph(
   sources: RebuildSources,
@@ -138,7 +130,7 @@ async function restoreGraph(
   progress: LinkerProgress,
 ): Promise<RestoredGraph> {
   for (let round = 1; round <= ROUNDS_MAX; round++) {
-    // Commits are read before the end of the decisions, so that all decisions on committed facts are read.
+    // Commits before the end of the decisions, so that all decisions on committed facts are read.
     const applied = await readApplied(sources, progress);
     const tail = await findTail(sources, [TOPICS.identityDecisions, identityDecisionCodec]);
     if (applied.every(({ offset }) => offset < 0) && !progress.decideAgain) assertNothingDecided(tail, progress);
@@ -156,14 +148,14 @@ async function restoreGraph(
     const growth = countOffsets(await findGrowth(sources, tail));
     if (growth === 0)
       return { ...rebuilt, fences: fences.length, decisions: countOffsets(tail), partitions: applied.length };
-    sources.onProgress(`${growth} decisions were published meanwhile: reading everything again`);
+    sources.onProgress(`${growth} decisions were published during the rebuild: reading everything again`);
   }
-  throw new Error('decisions are still being published: a linker works on another Redis. Stop it, and try again');
+  throw new Error('decisions are still being published: stop the linker that uses another Redis, and try again');
 }
 
 /**
- * Facts before a group's commit are decided and published. Later ones are read again; the graph gets those of them that
- * are decided, so that they have no effect. Decided again, a fact could join what an unlink has separated since.
+ * Facts before the group's commit are decided. Of later ones the graph learns which are decided, so that they have no
+ * effect when they are read again: one could join what an unlink has separated since.
  */
 async function readApplied(
   sources: RebuildSources,
@@ -179,12 +171,12 @@ async function readApplied(
   });
 }
 
-/** @throws Error when facts were decided, but not by this group */
+/** @throws Error when facts were decided by another group */
 function assertNothingDecided(tail: LogTail<IdentityDecisionRecord>, { linkerGroup }: LinkerProgress): void {
   if (tail.bounds.every(({ end }) => end === 0)) return;
   throw new Error(
-    `the consumer group '${linkerGroup}' has committed nothing: is --linker-group the linkers'? If they have never ` +
-      'committed anything, --decide-again has them decide every fact of the log again',
+    `the consumer group '${linkerGroup}' has committed nothing: check --linker-group. If the linkers have never committed, ` +
+      '--decide-again has them decide every fact of the log again',
   );
 }
 

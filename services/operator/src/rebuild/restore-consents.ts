@@ -6,16 +6,12 @@ import type { RebuildSources } from './with-stores.ts';
 
 export interface RestoredConsents {
   readonly rebuilt: RebuiltConsents;
-  /** The run of Redis in which it was started. */
+  /** The run of Redis in which it started. */
   readonly run: string;
-  /** The part of the log that was read. */
   readonly tail: LogTail<ConsentRecord>;
 }
 
-/**
- * Restores every consent from the table and from the part of the log that the table may lack. The latest place wins, so
- * it can run beside gateways, and repeatedly. Fences must be restored before.
- */
+/** Restores consents from table and log; the latest position wins, so it is safe at any time. Restore fences first. */
 export async function restoreConsents(
   sources: RebuildSources,
   { consents, rebuild }: Pick<People, 'consents' | 'rebuild'>,
@@ -28,9 +24,8 @@ export async function restoreConsents(
 }
 
 /**
- * Restores what was logged after the end of `tail`. Called after the epoch was set: before it, gateways could log
- * changes but not store them. The store then has the whole log. If Redis restarted meanwhile it is not marked as
- * current, and gateways read the end of the log themselves.
+ * Restores what was logged after `tail`, once the epoch is set. If Redis has restarted since, it is not marked as current
+ * and gateways read the end of the log themselves.
  */
 export async function restoreLaterConsents(
   sources: RebuildSources,
@@ -54,7 +49,7 @@ export function sum(a: RebuiltConsents, b: RebuiltConsents): RebuiltConsents {
 async function* toLoggedConsent(sources: RebuildSources, tail: LogTail<ConsentRecord>): AsyncGenerator<LoggedConsent> {
   for await (const { record, value } of readTail(sources, tail)) {
     const { environmentId, identityKey, status, receivedAt } = value;
-    const place = { partition: record.partition, offset: record.offset, loggedAtMs: record.timestampMs };
-    yield { environmentId, identityKey, status, receivedAt, position: place };
+    const position = { partition: record.partition, offset: record.offset, loggedAtMs: record.timestampMs };
+    yield { environmentId, identityKey, status, receivedAt, position };
   }
 }

@@ -18,7 +18,7 @@ let database: RedisDatabase;
 let people: People;
 let records: ErasureRecords;
 let sources: RebuildSources;
-let told: string[] = [];
+let printed: string[] = [];
 
 beforeAll(async () => {
   fixture = await openLogFixture();
@@ -37,13 +37,13 @@ beforeAll(async () => {
   const query = createQueryRows(account);
   const { schemaOf } = createSchemaRegistry({ url: environment.SCHEMA_REGISTRY_URL! });
   const log = openLogReader({ brokers, clientId: 'test' });
-  const onProgress = (line: string) => void told.push(line);
+  const onProgress = (line: string) => void printed.push(line);
   sources = { log, query, records, schemaOf, topicPrefix, writerGroup: fixture.group, onProgress };
 }, 120_000);
 beforeEach(async () => {
   await database.client.flushdb();
   await people.rebuild.mintEpoch();
-  told = [];
+  printed = [];
 });
 afterAll(async () => {
   await people?.close();
@@ -112,7 +112,9 @@ it('what the eraser rejects as a request gets no hold, is reported, and prevents
   expect(await heldFrom(sound)).toEqual([CUTOFF, CUTOFF]);
   for (const { environmentId } of broken)
     expect(await people.guards.listHolds(environmentId)).toHaveLength(environmentId === 'test-one' ? 1 : 0);
-  const reasons = told.map((line) => /audience\.erasures\.v1\/\d+\/\d+ is no request \((.+)\)/.exec(line)?.[1]);
+  const reasons = printed.map(
+    (line) => /audience\.erasures\.v1\/\d+\/\d+ is an invalid request \((.+)\)/.exec(line)?.[1],
+  );
   expect(reasons.sort()).toEqual(['not an environment id', 'not identity keys', 'time out of range']);
   await finish(sound);
 });

@@ -1,3 +1,4 @@
+/** Reads from the tables what Redis is rebuilt from. */
 import { IDENTITY_KINDS } from '@playline/contracts';
 import {
   type ChosenStatus,
@@ -12,17 +13,16 @@ import {
 } from '@playline/people';
 import type { QueryRows } from '@playline/stores';
 
-/** Some 10 MB per answer, so that no query runs long, however slowly its rows are loaded. */
+/** About 10 MB per answer, so that no query runs long, however slowly its rows are loaded. */
 const ROWS_A_PAGE_MAX = 100_000;
 
 type Row = readonly unknown[];
 
-/** A table in the order of its sorting key, whose columns are the first ones of a row. */
+/** Pages of a table in the order of its sorting key, whose columns are the first ones of a row. */
 interface Pages {
   readonly table: string;
   readonly key: string;
   readonly columns: string;
-  /** Condition; all rows without it. */
   readonly where?: string;
   /** The sorting key of a row as a SQL tuple. */
   toCursor(row: Row): string;
@@ -30,7 +30,7 @@ interface Pages {
 
 async function* readPages(
   query: QueryRows,
-  { table, key, columns, where = 'true', toCursor: toPlace }: Pages,
+  { table, key, columns, where = 'true', toCursor }: Pages,
 ): AsyncGenerator<Row> {
   for (let after = ''; ; ) {
     let last: Row = [];
@@ -44,7 +44,7 @@ async function* readPages(
       yield row;
     }
     if (count < ROWS_A_PAGE_MAX) return;
-    after = toPlace(last);
+    after = toCursor(last);
   }
 }
 
@@ -58,7 +58,6 @@ const toIdentity = ([environmentId, key]: Row) => ({
   key: Buffer.from(String(key), 'hex'),
 });
 
-/** The person of every linked identity. */
 export async function* readOverrides(query: QueryRows): AsyncGenerator<VersionedOverride> {
   const rows = readPages(query, {
     table: 'identity_overrides FINAL',
@@ -80,7 +79,7 @@ export async function* readOverrides(query: QueryRows): AsyncGenerator<Versioned
 
 const SIDES: readonly UnlinkSide['side'][] = ['split', 'stayed', 'none'];
 
-/** The members of both sides of every unlink. */
+/** Both sides of every unlink. */
 export async function* readUnlinkSides(query: QueryRows): AsyncGenerator<UnlinkSide> {
   const rows = readPages(query, {
     table: 'identity_unlinks',
@@ -100,7 +99,7 @@ export async function* readUnlinkSides(query: QueryRows): AsyncGenerator<UnlinkS
   }
 }
 
-/** Every decision that held an identity, and every ruling; the later one of an identity counts. */
+/** Every decision that held an identity, and every ruling. */
 export async function* readSuspects(query: QueryRows): AsyncGenerator<LoggedSuspect> {
   const rows = readPages(query, {
     table: 'identity_links',
@@ -124,12 +123,12 @@ export async function* readSuspects(query: QueryRows): AsyncGenerator<LoggedSusp
     });
 }
 
-/** A partition of the link topic, and the first of its facts that is read again. */
+/** A partition of the link topic, and the first offset that is read again. */
 export type RereadPartition = LinkSourcePartition & { readonly from: number };
 
 /**
- * Places of decided facts that will be read again. A later generation than the configured one gives all of its facts:
- * none of them would count as applied if the linkers do use that generation.
+ * Decided facts that are read again. Of later generations all facts, since none of them would count as applied if the
+ * linkers use one of these.
  */
 export async function* readDecidedOffsets(
   query: QueryRows,
@@ -178,9 +177,9 @@ export async function* readConsents(query: QueryRows): AsyncGenerator<LoggedCons
   }
 }
 
-/** @throws Error when the table has a value that this version does not know: the table is newer, or not ours */
-function parseValue<T extends string>(words: readonly T[], text: unknown): T {
-  const word = words.find((one) => one === text);
-  if (word === undefined) throw new Error(`the tables hold a word that is not known: ${String(text).slice(0, 40)}`);
-  return word;
+/** @throws Error for an unknown value: the table belongs to a newer release */
+function parseValue<T extends string>(known: readonly T[], text: unknown): T {
+  const value = known.find((one) => one === text);
+  if (value === undefined) throw new Error(`the tables have an unknown value: ${String(text).slice(0, 40)}`);
+  return value;
 }

@@ -5,21 +5,20 @@ import { type ClickHouseAccount, createQueryRows, type QueryRows } from '@playli
 import type { LogReader } from '@playline/stream';
 import { awaitClickHouse, awaitLog, awaitStore, withOpened, withSeveral } from '../await-store.ts';
 
-/** Openers of the stores of a deployment; each throws UnreachableError when its address is not configured. */
+/** Each opener throws UnreachableError when its address is not configured. */
 export interface StoresContext {
   readonly openPeople: () => Promise<People>;
   readonly openLog: () => Promise<LogReader>;
   readonly openRecords: () => Promise<ErasureRecords>;
   readonly schemaOf: SchemaSource;
   readonly clickhouse: () => ClickHouseAccount;
-  /** TOPIC_PREFIX */
   readonly topicPrefix: string;
 }
 
-/** Any answer counts: a readiness check would require the epoch, which is still missing. */
+/** Not a readiness check, which would require the epoch. */
 const awaitPeople = (people: People) => awaitStore('Redis', async () => (await people.readEpoch()) !== undefined);
 
-/** Opens Redis, waits until it answers, and closes it again. @throws UnreachableError, or what `work` throws */
+/** Runs `work` once Redis answers, and closes it. @throws UnreachableError */
 export async function withPeople<T>(
   { openPeople }: Pick<StoresContext, 'openPeople'>,
   work: (people: People) => Promise<T>,
@@ -27,7 +26,7 @@ export async function withPeople<T>(
   return withOpened(await openPeople(), awaitPeople, work);
 }
 
-/** Opens all stores, waits until they answer, and closes them again. @throws UnreachableError, or what `work` throws */
+/** Runs `work` once all stores answer, and closes them. @throws UnreachableError */
 export async function withStores<T>(
   context: StoresContext,
   options: Pick<RebuildSources, 'writerGroup' | 'onProgress'>,
@@ -44,17 +43,14 @@ export async function withStores<T>(
   });
 }
 
-/** What a rebuild reads: the log and the tables. */
 export interface RebuildSources {
   readonly log: LogReader;
   readonly query: QueryRows;
   readonly records: Pick<ErasureRecords, 'readFences' | 'readUnfinished' | 'readFinished'>;
-  /** Returns the text of a schema. @throws UnknownSchemaFault */
   readonly schemaOf: SchemaSource;
-  /** TOPIC_PREFIX */
   readonly topicPrefix: string;
+  /** Consumer group of the event writer: what it has committed is in the tables. */
   /** Consumer group of the event writer: everything that it has committed is in the tables. */
   readonly writerGroup: string;
-  /** Called with findings, for people. */
   readonly onProgress: (line: string) => void;
 }

@@ -6,14 +6,13 @@ import { type AuditEntryRecord, auditEntryCodec, FRAME_BYTES, TOPICS } from '@pl
 import { applyTopics, dropTopics } from '@playline/infra/kafka';
 import { openRedisDatabase, type RedisDatabase, TEST_PARTITIONS, testStores } from '@playline/testkit';
 import { Kafka, logLevel, type Message } from 'kafkajs';
-import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
+import { afterAll, beforeAll, beforeEach, expect, it, onTestFinished } from 'vitest';
 import { createKeysCommand } from '../commands/keys.ts';
 import { createProjectsCommand } from '../commands/projects.ts';
 import { createMemoryAccess } from '../test/memory-sources.ts';
 import { createTestStores } from '../test/open-stores.ts';
 import { runInProcess } from '../test/run-in-process.ts';
-import { createOpenLogOfTopic } from './access-log.ts';
-import { createRecordSources } from './record-sources.ts';
+import { createOpenLogOfTopic, createRecordSources } from './record-sources.ts';
 
 const { kafka: brokers, registry } = testStores();
 let topicPrefix: string;
@@ -34,7 +33,7 @@ afterAll(() => redis.close());
 const stores = () => createTestStores({ redis: redis.url, kafka: brokers, registry });
 
 /** Runs a command on the real stores, as one process each. @param answer typed at the terminal; absent: no terminal */
-async function run(words: readonly string[], answer?: string) {
+async function run(args: readonly string[], answer?: string) {
   const author = { changedBy: 'ada', requestId: randomBytes(4).toString('hex') };
   const sourcesOf = createRecordSources(stores(), { topicPrefix, author });
   const shared = { keys: sourcesOf(ACCESS_KEYS), projects: sourcesOf(PROJECTS) };
@@ -46,20 +45,20 @@ async function run(words: readonly string[], answer?: string) {
     kinds: RECORD_KINDS.map((kind) => sourcesOf(kind)),
     openAccessLog: createOpenLogOfTopic(stores(), topicPrefix),
   });
-  const asked: string[] = [];
-  const ask = async (question: string) => {
-    asked.push(question);
+  const prompts: string[] = [];
+  const prompt = async (text: string) => {
+    prompts.push(text);
     return answer ?? '';
   };
   const { code, results, progress } = await runInProcess(
     [keys, createProjectsCommand(shared)],
-    [...words],
-    answer === undefined ? {} : { prompt: ask },
+    [...args],
+    answer === undefined ? {} : { prompt },
   );
-  return { code, results, asked, progress };
+  return { code, results, prompts, progress };
 }
 
-/** Writes an invalid record to a topic. @returns the arguments that name its place */
+/** Writes an invalid record to a topic. @returns the arguments that name its offset */
 async function spoil(topic: string, key: string, more: Partial<Message> = {}): Promise<string[]> {
   const producer = new Kafka({ brokers: [...brokers], logLevel: logLevel.NOTHING }).producer();
   await producer.connect();
@@ -81,126 +80,114 @@ const namesOf = async () => {
   return results.map((line) => JSON.parse(line).name);
 };
 
-describe('a record of access that cannot be read', () => {
-  it('blocks changes of its kind, is reported with its place, and is skipped by the command for that', async () => {
-    await run(['projects', 'create', '--id', 'game', '--name', 'Game', '--json']);
-    const place = await spoil(PROJECTS.topic, 'game');
-    const kept = await run(['projects', 'rename', '--project', 'game', '--name', 'Other']);
-    const [, topic = '', , partition, , offset] = place;
-    expect(kept.code).not.toBe(0);
-    expect(kept.progress).toContain(`a record of ${topic} cannot be read`);
-    expect(kept.progress).toContain(
-      `npm run keys -- pass-over --topic ${topic} --partition ${partition} --offset ${offset}`,
-    );
+it('an unreadable access record blocks changes of its kind, is reported with its offset, and is skipped by the command for that', async () => {
+  await run(['projects', 'create', '--id', 'game', '--name', 'Game', '--json']);
+  const at = await spoil(PROJECTS.topic, 'game');
+  const kept = await run(['projects', 'rename', '--project', 'game', '--name', 'Other']);
+  const [, topic = '', , partition, , offset] = at;
+  expect(kept.code).not.toBe(0);
+  expect(kept.progress).toContain(`a record of ${topic} cannot be read`);
+  expect(kept.progress).toContain(
+    `npm run keys -- pass-over --topic ${topic} --partition ${partition} --offset ${offset}`,
+  );
 
-    const { code, results } = await run(['keys', 'pass-over', ...place, '--yes', '--json']);
-    const line = { topic, partition: Number(partition), offset: Number(offset), id: 'game', isKept: true };
-    expect([code, results.map((each) => JSON.parse(each))]).toEqual([0, [{ ...line, reason: 'no schema id' }]]);
-    expect(await namesOf()).toContain('Game');
-    expect((await run(['projects', 'rename', '--project', 'game', '--name', 'Other'])).code).toBe(0);
-    expect(await namesOf()).toContain('Other');
-    await redis.client.flushdb();
-    expect((await run(['keys', 'rebuild'])).code).toBe(0);
-    expect(await namesOf()).toContain('Other');
-    const entries = await auditEntries();
-    expect(entries.filter(({ action }) => action === 'record.pass-over')).toMatchObject([
-      { actor: 'ada', object: `${topic}/${partition}/${offset}`, detail: expect.stringContaining('no schema id') },
-    ]);
-  });
+  const { code, results } = await run(['keys', 'pass-over', ...at, '--yes', '--json']);
+  const line = { topic, partition: Number(partition), offset: Number(offset), id: 'game', isKept: true };
+  expect([code, results.map((each) => JSON.parse(each))]).toEqual([0, [{ ...line, reason: 'no schema id' }]]);
+  expect(await namesOf()).toContain('Game');
+  expect((await run(['projects', 'rename', '--project', 'game', '--name', 'Other'])).code).toBe(0);
+  expect(await namesOf()).toContain('Other');
+  await redis.client.flushdb();
+  expect((await run(['keys', 'rebuild'])).code).toBe(0);
+  expect(await namesOf()).toContain('Other');
+  const entries = await auditEntries();
+  expect(entries.filter(({ action }) => action === 'record.pass-over')).toMatchObject([
+    { actor: 'ada', object: `${topic}/${partition}/${offset}`, detail: expect.stringContaining('no schema id') },
+  ]);
+});
 
-  it('leaves nothing behind where nothing was known of it, also in the partition of another key', async () => {
-    await run(['projects', 'create', '--id', 'game', '--name', 'Game', '--json']);
-    for (const partition of [0, 1]) {
-      const place = await spoil(PROJECTS.topic, 'nobody', { partition });
-      const { code, results } = await run(['keys', 'pass-over', ...place, '--yes', '--json']);
-      expect([code, JSON.parse(results[0]!)]).toMatchObject([0, { id: 'nobody', isKept: false }]);
-    }
-    expect(await namesOf()).toContain('Game');
-    expect((await run(['keys', 'rebuild'])).code).toBe(0);
-  });
+it('an unreadable access record leaves nothing behind for an unknown key, also in the partition of another key', async () => {
+  await run(['projects', 'create', '--id', 'game', '--name', 'Game', '--json']);
+  for (const partition of [0, 1]) {
+    const at = await spoil(PROJECTS.topic, 'unknown', { partition });
+    const { code, results } = await run(['keys', 'pass-over', ...at, '--yes', '--json']);
+    expect([code, JSON.parse(results[0]!)]).toMatchObject([0, { id: 'unknown', isKept: false }]);
+  }
+  expect(await namesOf()).toContain('Game');
+  expect((await run(['keys', 'rebuild'])).code).toBe(0);
+});
 
-  it('is skipped alone: of two, the other is reported next, and a readable record is left alone', async () => {
-    await run(['projects', 'create', '--id', 'game', '--name', 'Game', '--json']);
-    const [first, second] = [
-      await spoil(PROJECTS.topic, 'game'),
-      await spoil(PROJECTS.topic, 'other', { partition: 0 }),
-    ];
-    const passed = await run(['keys', 'pass-over', ...first, '--yes']);
-    expect([passed.code, passed.progress]).toEqual([1, expect.stringContaining(second.join(' '))]);
-    expect((await run(['keys', 'pass-over', ...second, '--yes'])).code).toBe(0);
-    for (const place of [first, second])
-      expect(await run(['keys', 'pass-over', ...place, '--yes'])).toMatchObject({
-        code: 1,
-        progress: expect.stringContaining('passed over already'),
-      });
-    const [, , , partition = '', , offset = ''] = first;
-    const good = ['--topic', PROJECTS.topic, '--partition', partition, '--offset', String(Number(offset) - 1)];
-    await run(['projects', 'create', '--id', 'third', '--name', 'Third', '--json']);
-    const left = await run(['keys', 'pass-over', ...good, '--yes']);
-    expect([left.code, left.progress]).toEqual([1, expect.stringMatching(/can be read|is at offset|no record/)]);
-    expect(await namesOf()).toEqual(expect.arrayContaining(['Game', 'Third']));
-  });
-
-  it('is skipped only after confirmation, which needs a terminal', async () => {
-    const place = await spoil(PROJECTS.topic, 'nobody');
-    const refused = await run(['keys', 'pass-over', ...place], 'no');
-    expect([refused.code, refused.asked[0]]).toEqual([1, expect.stringContaining('nothing is known of "nobody"')]);
-    expect((await run(['keys', 'pass-over', ...place])).code).toBe(2);
-    expect(await auditEntries()).toEqual([]);
-    expect((await run(['keys', 'rebuild'])).code).toBe(1);
-    expect((await run(['keys', 'pass-over', ...place], 'yes')).code).toBe(0);
-    expect((await run(['keys', 'rebuild'])).code).toBe(0);
-  });
-
-  it('neither ends nor restores a key: the record before it applies again', async () => {
-    await run(['projects', 'create', '--id', 'game', '--name', 'Game', '--json']);
-    const ofGame = ['--project', 'game', '--environment', 'production', '--kind', 'secret'];
-    await run(['keys', 'create', ...ofGame, '--json']);
-    await run(['keys', 'refresh', ...ofGame]);
-    const listed = async () => {
-      const { results } = await run(['keys', 'list', '--project', 'game', '--json']);
-      return results.map((line) => [JSON.parse(line).keyId, JSON.parse(line).state]);
-    };
-    const before = await listed();
-    expect(before.map(([, state]) => state)).toEqual(['ended', 'live']);
-    const place = await spoil(ACCESS_KEYS.topic, 'game-production/secret');
-    const rebuilt = await run(['keys', 'rebuild']);
-    expect([rebuilt.code, rebuilt.progress]).toEqual([1, expect.stringContaining(`a record of ${place[1]} cannot be`)]);
-    expect((await run(['keys', 'pass-over', ...place, '--yes'])).code).toBe(0);
-    await redis.client.flushdb();
-    expect((await run(['keys', 'rebuild'])).code).toBe(0);
-    expect(await listed()).toEqual(before);
-  });
-
-  it('leaves a key ended that Redis alone knows to have ended', async () => {
-    await run(['projects', 'create', '--id', 'game', '--name', 'Game', '--json']);
-    const ofGame = ['--project', 'game', '--environment', 'production', '--kind', 'secret'];
-    await run(['keys', 'create', ...ofGame, '--json']);
-    const view = await openRedisRecords(ACCESS_KEYS, { url: redis.url });
-    onTestFinished(() => view.close());
-    // The process that wrote the record which cannot be read has ended the key in Redis.
-    await revokeKey({ store: createUnloggedStore(view) }, { environmentId: 'game-production', kind: 'secret' });
-    const place = await spoil(ACCESS_KEYS.topic, 'game-production/secret');
-    const { code, results } = await run(['keys', 'pass-over', ...place, '--yes', '--json']);
-    expect([code, JSON.parse(results[0]!)]).toMatchObject([0, { id: 'game-production/secret', isKept: true }]);
-    await redis.client.flushdb();
-    expect((await run(['keys', 'rebuild'])).code).toBe(0);
-    expect((await view.readSince(null)).records).toMatchObject([{ live: null, ended: [{}] }]);
-  });
-
-  it('must be named by its complete place', async () => {
-    const place = ['--topic', PROJECTS.topic, '--partition', '0', '--offset', '0'];
-    for (const words of [
-      place.slice(2),
-      place.slice(0, 4),
-      [...place.slice(0, 4), '--offset', '1.5'],
-      ['--topic', 'x'],
-    ])
-      expect((await run(['keys', 'pass-over', ...words, '--yes'])).code).toBe(2);
-    expect((await run(['keys', 'rebuild', '--offset', '0'])).code).toBe(2);
-    expect(await run(['keys', 'pass-over', ...place, '--yes'])).toMatchObject({
+it('an unreadable access record is skipped alone: of two, the other is reported next, and a readable record is left alone', async () => {
+  await run(['projects', 'create', '--id', 'game', '--name', 'Game', '--json']);
+  const [first, second] = [await spoil(PROJECTS.topic, 'game'), await spoil(PROJECTS.topic, 'other', { partition: 0 })];
+  const passed = await run(['keys', 'pass-over', ...first, '--yes']);
+  expect([passed.code, passed.progress]).toEqual([1, expect.stringContaining(second.join(' '))]);
+  expect((await run(['keys', 'pass-over', ...second, '--yes'])).code).toBe(0);
+  for (const at of [first, second])
+    expect(await run(['keys', 'pass-over', ...at, '--yes'])).toMatchObject({
       code: 1,
-      progress: expect.stringContaining('there is no record'),
+      progress: expect.stringContaining('passed over already'),
     });
+  const [, , , partition = '', , offset = ''] = first;
+  const good = ['--topic', PROJECTS.topic, '--partition', partition, '--offset', String(Number(offset) - 1)];
+  await run(['projects', 'create', '--id', 'third', '--name', 'Third', '--json']);
+  const left = await run(['keys', 'pass-over', ...good, '--yes']);
+  expect([left.code, left.progress]).toEqual([1, expect.stringMatching(/can be read|is at offset|no record/)]);
+  expect(await namesOf()).toEqual(expect.arrayContaining(['Game', 'Third']));
+});
+
+it('an unreadable access record is skipped only after confirmation, which needs a terminal', async () => {
+  const at = await spoil(PROJECTS.topic, 'unknown');
+  const refused = await run(['keys', 'pass-over', ...at], 'no');
+  expect([refused.code, refused.prompts[0]]).toEqual([1, expect.stringContaining('"unknown" does not exist')]);
+  expect((await run(['keys', 'pass-over', ...at])).code).toBe(2);
+  expect(await auditEntries()).toEqual([]);
+  expect((await run(['keys', 'rebuild'])).code).toBe(1);
+  expect((await run(['keys', 'pass-over', ...at], 'yes')).code).toBe(0);
+  expect((await run(['keys', 'rebuild'])).code).toBe(0);
+});
+
+it('an unreadable access record neither ends nor restores a key: the record before it applies again', async () => {
+  await run(['projects', 'create', '--id', 'game', '--name', 'Game', '--json']);
+  const ofGame = ['--project', 'game', '--environment', 'production', '--kind', 'secret'];
+  await run(['keys', 'create', ...ofGame, '--json']);
+  await run(['keys', 'refresh', ...ofGame]);
+  const listed = async () => {
+    const { results } = await run(['keys', 'list', '--project', 'game', '--json']);
+    return results.map((line) => [JSON.parse(line).keyId, JSON.parse(line).state]);
+  };
+  const before = await listed();
+  expect(before.map(([, state]) => state)).toEqual(['ended', 'live']);
+  const at = await spoil(ACCESS_KEYS.topic, 'game-production/secret');
+  const rebuilt = await run(['keys', 'rebuild']);
+  expect([rebuilt.code, rebuilt.progress]).toEqual([1, expect.stringContaining(`a record of ${at[1]} cannot be`)]);
+  expect((await run(['keys', 'pass-over', ...at, '--yes'])).code).toBe(0);
+  await redis.client.flushdb();
+  expect((await run(['keys', 'rebuild'])).code).toBe(0);
+  expect(await listed()).toEqual(before);
+});
+
+it('an unreadable access record leaves a key ended that Redis alone knows to have ended', async () => {
+  await run(['projects', 'create', '--id', 'game', '--name', 'Game', '--json']);
+  const ofGame = ['--project', 'game', '--environment', 'production', '--kind', 'secret'];
+  await run(['keys', 'create', ...ofGame, '--json']);
+  const view = await openRedisRecords(ACCESS_KEYS, { url: redis.url });
+  onTestFinished(() => view.close());
+  // The process that wrote the record which cannot be read has ended the key in Redis.
+  await revokeKey({ store: createUnloggedStore(view) }, { environmentId: 'game-production', kind: 'secret' });
+  const at = await spoil(ACCESS_KEYS.topic, 'game-production/secret');
+  const { code, results } = await run(['keys', 'pass-over', ...at, '--yes', '--json']);
+  expect([code, JSON.parse(results[0]!)]).toMatchObject([0, { id: 'game-production/secret', isKept: true }]);
+  await redis.client.flushdb();
+  expect((await run(['keys', 'rebuild'])).code).toBe(0);
+  expect((await view.readSince(null)).records).toMatchObject([{ live: null, ended: [{}] }]);
+});
+
+it('keys pass-over fails for an offset without a record', async () => {
+  const at = ['--topic', PROJECTS.topic, '--partition', '0', '--offset', '0'];
+  expect((await run(['keys', 'pass-over', ...at.slice(0, 4), '--yes'])).code).toBe(2);
+  expect(await run(['keys', 'pass-over', ...at, '--yes'])).toMatchObject({
+    code: 1,
+    progress: expect.stringContaining('there is no record'),
   });
 });

@@ -1,3 +1,4 @@
+/** `keys pass-over`: skips an unreadable access record. */
 import {
   type Change,
   type FoundUnreadable,
@@ -9,72 +10,52 @@ import {
   UnreadableRecord,
 } from '@playline/access-keys';
 import { withStore } from '../await-store.ts';
-import { EXIT, type ExitCode, isConfirmed, type Terminal, UsageError } from '../command.ts';
-import type { OpenLogOfTopic } from './access-log.ts';
+import { confirm, EXIT, type ExitCode, type JsonOption, printResult, type Terminal, UsageError } from '../command.ts';
 import { type RecordSources, withPair } from './record-access.ts';
+import type { OpenLogOfTopic } from './record-sources.ts';
 
-/** Where the record is, and what may be confirmed in advance. */
-export interface PassOverOptions extends LogPosition {
+export interface PassOverOptions extends LogPosition, JsonOption {
   readonly yes?: boolean | undefined;
-  readonly json?: boolean | undefined;
 }
 
 export interface PassOverContext {
-  /** All kinds of records. */
   readonly kinds: readonly RecordSources<Change>[];
   readonly openAccessLog: OpenLogOfTopic;
   readonly author: { readonly changedBy: string; readonly requestId: string };
 }
 
-/** Skips one unreadable access record, after confirmation. */
 export async function passOver(
-  context: PassOverContext,
-  { yes, json = false, ...place }: PassOverOptions,
+  { kinds, openAccessLog, author }: PassOverContext,
+  { yes, json, ...position }: PassOverOptions,
   terminal: Terminal,
 ): Promise<ExitCode> {
-  const sources = sourcesOf(context, place);
-  const found = await withParts(context, sources, async (parts) => {
-    const unreadable = await findUnreadable(parts, place);
-    const effect = `${toWhat(place, unreadable)} This cannot be undone.`;
-    return (await isConfirmed(effect, { yes }, terminal)) ? passOverRecord(parts, place) : null;
+  const sources = kinds.find(({ kind }) => kind.topic === position.topic);
+  if (sources === undefined)
+    throw new UsageError(`--topic: expected ${kinds.map(({ kind }) => kind.topic).join(', ')}`);
+  const { topic, codec } = sources.kind;
+  const found = await withStore('Redis', await sources.openView(), async (view) => {
+    const { close, ...opened } = await openAccessLog(topic, codec.schema);
+    const skip = async (parts: PassOverParts<Change>) => {
+      const effect = `${describe(position, await findUnreadable(parts, position))} This cannot be undone.`;
+      await confirm(effect, { yes }, terminal);
+      return passOverRecord(parts, position);
+    };
+    return skip({ view, author, ...opened }).finally(close);
   });
-  if (found === null) {
-    terminal.progress('nothing was changed');
-    return EXIT.failed;
-  }
-  const line = { ...place, id: found.key.toString(), reason: found.reason, isKept: found.kept !== null };
-  terminal.result(json ? JSON.stringify(line) : `passed over. ${toKept(found)}`);
+  const line = { ...position, id: found.key.toString(), reason: found.reason, isKept: found.kept !== null };
+  printResult(terminal, { json }, line, `passed over. ${describeKept(found)}`);
   return applyNow(sources, terminal);
 }
 
-/** @throws UsageError for a topic without access records */
-function sourcesOf({ kinds }: PassOverContext, { topic }: LogPosition): RecordSources<Change> {
-  const sources = kinds.find(({ kind }) => kind.topic === topic);
-  if (sources !== undefined) return sources;
-  throw new UsageError(`--topic: expected ${kinds.map(({ kind }) => kind.topic).join(', ')}`);
-}
+const describe = ({ topic, partition, offset }: LogPosition, found: FoundUnreadable<Change>) =>
+  `${topic}, partition ${partition}, offset ${offset} cannot be read: ${found.reason}. Without it: ${describeKept(found)}`;
 
-const toWhat = ({ topic, partition, offset }: LogPosition, found: FoundUnreadable<Change>) =>
-  `${topic}, partition ${partition}, offset ${offset} cannot be read: ${found.reason}. Without it: ${toKept(found)}`;
-
-/** Our ids are printable, but an unreadable record may have any bytes. */
-function toKept({ key, kept }: FoundUnreadable<Change>): string {
+/** An unreadable record may have any bytes as its id. */
+function describeKept({ key, kept }: FoundUnreadable<Change>): string {
   const id = JSON.stringify(key.toString());
   return kept === null
-    ? `nothing is known of ${id}, so it is gone.`
+    ? `${id} does not exist.`
     : `the record before it of ${id} applies again; if the unreadable record ended something, end it again.`;
-}
-
-/** Opens what is needed to skip a record of a topic, and closes it afterwards. */
-async function withParts<T>(
-  { author, openAccessLog }: PassOverContext,
-  { kind, openView }: RecordSources<Change>,
-  work: (parts: PassOverParts<Change>) => Promise<T>,
-): Promise<T> {
-  return withStore('Redis', await openView(), async (view) => {
-    const { close, ...opened } = await openAccessLog(kind.topic, kind.codec.schema);
-    return work({ view, author, ...opened }).finally(close);
-  });
 }
 
 /** Updates Redis immediately; running processes follow within seconds. */
@@ -84,7 +65,7 @@ async function applyNow(sources: RecordSources<Change>, terminal: Terminal): Pro
     return EXIT.ok;
   } catch (fault) {
     if (!(fault instanceof UnreadableRecord)) throw fault;
-    terminal.progress(`keys: there is another one: ${fault.message}`);
+    terminal.progress(`keys: there is another unreadable record: ${fault.message}`);
     return EXIT.failed;
   }
 }

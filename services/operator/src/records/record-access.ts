@@ -15,7 +15,7 @@ import {
 } from '@playline/access-keys';
 import { redactSecrets } from '@playline/runtime';
 import { withStore } from '../await-store.ts';
-import { EXIT, type ExitCode, type Terminal, UnreachableError } from '../command.ts';
+import { EXIT, type ExitCode, type JsonOption, printResult, type Terminal, UnreachableError } from '../command.ts';
 
 /** Opens the live view of one kind of records and their log. */
 export interface RecordSources<R extends Change> {
@@ -26,9 +26,8 @@ export interface RecordSources<R extends Change> {
 }
 
 /**
- * Reads or changes records: in the log first, then in the view. Unfinished changes of a command that died are completed
- * before anything is decided.
- * @throws UnreachableError when a store does not answer, also half-way; its message says how to continue
+ * Reads or changes records, first in the log and then in the view. Completes changes of a command that died.
+ * @throws UnreachableError when a store does not answer
  */
 export function withRecords<R extends Change, T>(
   sources: RecordSources<R>,
@@ -41,13 +40,12 @@ export function withRecords<R extends Change, T>(
     } catch (fault) {
       if (!(fault instanceof ViewFault)) throw fault;
       throw new UnreachableError(
-        `${fault.message}: the next command about ${kind.name} applies it, and gateways do so within seconds`,
+        `${fault.message}: gateways apply the change within seconds, or the next command about ${kind.name} does`,
       );
     }
   });
 }
 
-/** Opens both, once both answer. */
 export async function withPair<R extends Change, T>(
   sources: RecordSources<R>,
   work: (pair: RecordPair<R, RecordLog<R>>) => Promise<T>,
@@ -58,7 +56,7 @@ export async function withPair<R extends Change, T>(
   });
 }
 
-/** Reads records from Redis alone, so that they can be shown without brokers; from the log if Redis has lost some. */
+/** Reads records from Redis alone, without brokers; from the log if Redis has lost some. */
 export async function readRecords<R extends Change>(sources: RecordSources<R>): Promise<readonly R[]> {
   const found = await withStore('Redis', await sources.openView(), (view) =>
     view.readSince(null).catch((fault: unknown) => {
@@ -69,37 +67,29 @@ export async function readRecords<R extends Change>(sources: RecordSources<R>): 
   return found?.records ?? withRecords(sources, (store) => store.readAll());
 }
 
-/** The result for one view. */
-interface RebuildResult {
-  readonly line: object;
-  readonly text: string;
-}
-
 /**
- * Makes every view of access records equal to its log. A failure does not affect the other views.
- * @returns 1 when one has failed
- * @throws UnreachableError when no required store answered
+ * Restores the view of every kind of access records from its log. A failure does not affect the other kinds.
+ * @returns 1 after a failure
+ * @throws UnreachableError when no kind could be reached
  */
 export async function rebuildViews(
   kinds: readonly RecordSources<Change>[],
-  { terminal, json }: { readonly terminal: Terminal; readonly json: boolean },
+  options: JsonOption,
+  terminal: Terminal,
 ): Promise<ExitCode> {
-  const ended = await Promise.allSettled(kinds.map(rebuildKind));
+  const ended = await Promise.allSettled(kinds.map((kind) => withPair(kind, (pair) => rebuildRecords(pair))));
   const faults = ended.flatMap((end) => (end.status === 'rejected' ? [end.reason as unknown] : []));
-  // One message is enough when a store is away, since that affects all views.
+  // If a store is down, all views fail: one message is enough.
   if (faults.length === kinds.length && faults.every((fault) => fault instanceof UnreachableError)) throw faults[0];
   for (const [at, end] of ended.entries()) {
-    if (end.status === 'fulfilled') terminal.result(json ? JSON.stringify(end.value.line) : end.value.text);
-    else terminal.progress(`keys: ${kinds[at]?.kind.name} were not rebuilt: ${toSentence(end.reason)}`);
+    const name = `${kinds[at]?.kind.name}`;
+    if (end.status === 'fulfilled') {
+      const { records, removed } = end.value;
+      const text = `${name.replaceAll('-', ' ')}: ${records.length} records in the log, ${removed} others removed from Redis`;
+      printResult(terminal, options, { kind: name, records: records.length, removed }, text);
+    } else terminal.progress(`keys: ${name} were not rebuilt: ${toSentence(end.reason)}`);
   }
   return faults.length === 0 ? EXIT.ok : EXIT.failed;
-}
-
-async function rebuildKind(sources: RecordSources<Change>): Promise<RebuildResult> {
-  const { name } = sources.kind;
-  const { records, removed } = await withPair(sources, (pair) => rebuildRecords(pair));
-  const text = `${name.replaceAll('-', ' ')}: ${records.length} records in the log; ${removed} removed from Redis that the log does not have`;
-  return { line: { kind: name, records: records.length, removed }, text };
 }
 
 const toSentence = (fault: unknown) => redactSecrets(fault instanceof Error ? fault.message : String(fault));

@@ -1,53 +1,51 @@
+/** Reads the history of a chain over the public interface. */
 import { pauseOrThrow } from '@playline/stores';
 import { z } from 'zod';
 import { UnreachableError } from '../command.ts';
 
-/** The members of a page that a copy needs; everything else of an activity is copied unchanged. */
+/** What a copy needs; other members of an activity are copied unchanged. */
 const pageSchema = z.object({
   result: z.array(z.looseObject({ id: z.string(), updated_at: z.string() })),
   page: z.object({ previous_cursor: z.string().min(1), next_cursor: z.string().min(1) }),
 });
 
-/** An activity as the interface returns it. */
 export type Activity = z.infer<typeof pageSchema>['result'][number];
 
 export interface HistoryPage {
   readonly activities: readonly Activity[];
   readonly nextCursor: string;
-  /** Not used by a replica; for reading backwards. */
+  /** For reading backwards. */
   readonly previousCursor: string;
 }
 
 export interface HistoryOptions {
-  /** Base address of the interface, without `/v1`. */
+  /** Without `/v1`. */
   readonly url: string;
-  /** Name of the chain. */
   readonly chain: string;
   /** 1 to 200. */
   readonly pageSize: number;
-  /** Query parameters other than cursor and page size; a cursor is valid only with the same ones. */
+  /** Query parameters; a cursor is valid only with the same ones. */
   readonly filters?: Readonly<Record<string, string>>;
-  /** Waits; the default waits for the given time. Rejects when `stop` is aborted. */
+  /** Rejects when `stop` is aborted. */
   readonly pause?: (ms: number, stop: AbortSignal) => Promise<void>;
-  /** Total time to wait for one missing page. */
+  /** Maximum wait for one page. */
   readonly patienceMs: number;
   /** Called before each wait. */
   readonly onWait: (why: string, ms: number) => void;
 }
 
-/** Reads the page after a cursor, or the first one, with as many requests as necessary. */
+/** Reads the page after a cursor, or the first one. */
 export type ReadHistory = (cursor: string | null, stop: AbortSignal) => Promise<HistoryPage>;
 
-/** Longer than any page takes; a hanging answer frees its connection. */
+/** Longer than any page takes. */
 const ANSWER_MAX_MS = 30_000;
 const WAIT_FIRST_MS = 500;
 const WAIT_MAX_MS = 30_000;
-/** Longer than any reasonable window of a rate limit. */
 const RETRY_AFTER_MAX_S = 3_600;
 
-/** Why there is no page, and when to ask again; null: after the usual growing wait. */
+/** A page that may succeed later. @param retryAfterMs null: after exponential backoff */
 class PageFault extends Error {
-  override readonly name = 'NoPage';
+  override readonly name = 'PageFault';
   readonly retryAfterMs: number | null;
 
   constructor(why: string, retryAfterMs: number | null = null) {
@@ -57,9 +55,9 @@ class PageFault extends Error {
 }
 
 /**
- * Creates the reader of a chain's history. After 429 it waits as long as the answer says; after 5xx, broken connections
- * and invalid pages twice as long each time, up to 30 s, with a random part so that readers do not return together. It
- * throws UnreachableError after `patienceMs`, and Error for any other answer, where asking again does not help.
+ * Creates the reader of a history. It waits after 429 for the requested time; after 5xx, broken connections and invalid
+ * pages with exponential backoff and jitter.
+ * @throws UnreachableError after `patienceMs`; Error for any other answer
  */
 export function createReadHistory(options: HistoryOptions): ReadHistory {
   const { pause = pauseOrThrow, patienceMs, onWait } = options;
@@ -72,10 +70,10 @@ export function createReadHistory(options: HistoryOptions): ReadHistory {
         stop.throwIfAborted();
         if (!(fault instanceof PageFault)) throw fault;
         if (waitedMs >= patienceMs)
-          throw new UnreachableError(`no page of ${options.chain}: ${fault.message}. Run it again to go on from there`);
+          throw new UnreachableError(`no page of ${options.chain}: ${fault.message}. Run the command again to resume`);
         const longestMs = Math.min(WAIT_MAX_MS, WAIT_FIRST_MS * 2 ** attempt);
         const ms = fault.retryAfterMs ?? longestMs * (0.5 + Math.random() / 2);
-        // A reader that is told when to return is being served, so that time does not count.
+        // A rate-limited reader is being served, so that time does not count.
         if (fault.retryAfterMs === null) waitedMs += longestMs;
         onWait(fault.message, ms);
         await pause(ms, stop);
@@ -95,11 +93,11 @@ function toPageUrl({ url, chain, pageSize, filters = {} }: HistoryOptions, curso
 async function requestOnce(url: URL, stop: AbortSignal): Promise<HistoryPage> {
   const signal = AbortSignal.any([stop, AbortSignal.timeout(ANSWER_MAX_MS)]);
   const { status, headers, text } = await read(url, signal);
-  if (status === 429) throw new PageFault('more calls than the limit', toRetryAfterMs(headers.get('retry-after')));
-  if (status >= 500) throw new PageFault(`the interface answered ${status}`);
-  if (status !== 200) throw new Error(`the interface answered ${status}: ${messageOf(text)}`);
+  if (status === 429) throw new PageFault('rate limit exceeded', toRetryAfterMs(headers.get('retry-after')));
+  if (status >= 500) throw new PageFault(`the chain API answered ${status}`);
+  if (status !== 200) throw new Error(`the chain API answered ${status}: ${messageOf(text)}`);
   const parsed = pageSchema.safeParse(toJson(text));
-  if (!parsed.success) throw new PageFault('the answer is no page of a history');
+  if (!parsed.success) throw new PageFault('the answer is not a page of a history');
   const { result: activities, page } = parsed.data;
   return { activities, nextCursor: page.next_cursor, previousCursor: page.previous_cursor };
 }
@@ -109,11 +107,11 @@ async function read(url: URL, signal: AbortSignal) {
     const answer = await fetch(url, { signal });
     return { status: answer.status, headers: answer.headers, text: await answer.text() };
   } catch {
-    throw new PageFault(`${url.origin} does not answer, or not to the end`);
+    throw new PageFault(`${url.origin} does not answer, or not completely`);
   }
 }
 
-/** Whole seconds, as the interface sends them; null for anything else. */
+/** Whole seconds; null for anything else. */
 function toRetryAfterMs(text: string | null): number | null {
   return text !== null && /^\d{1,9}$/.test(text) ? Math.min(Number(text), RETRY_AFTER_MAX_S) * 1_000 : null;
 }

@@ -1,10 +1,10 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { bareEnvironment, type OwnStores, openOwnStores } from '@playline/testkit';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest';
 import { EXIT } from '../command.ts';
 import { runMain } from '../test/run-main.ts';
 import { runProgram } from '../test/run-program.ts';
@@ -30,16 +30,16 @@ afterEach(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-const wordsOf = (to: string, ...more: string[]) => [
+const argsOf = (to: string, ...more: string[]) => [
   ...['replicate', '--chain', CHAIN, '--url', history.url, '--to', to, '--page-size', '3'],
   ...more,
 ];
 const toState = () => ['--state', join(folder, 'state.json')];
 
 /** Starts the program and kills it when it requests the page with this number. */
-async function killAt(page: number, words: readonly string[]): Promise<void> {
+async function killAt(page: number, args: readonly string[]): Promise<void> {
   const env = { ...bareEnvironment(), ...stores.environment };
-  const child = spawn(process.execPath, [MAIN, ...words], { env, cwd: folder, stdio: 'ignore' });
+  const child = spawn(process.execPath, [MAIN, ...args], { env, cwd: folder, stdio: 'ignore' });
   const first = history.requested.length;
   history.beforeAnswer = () => {
     if (history.requested.length - first === page) child.kill('SIGKILL');
@@ -48,100 +48,78 @@ async function killAt(page: number, words: readonly string[]): Promise<void> {
   history.beforeAnswer = () => {};
 }
 
-describe('the program that copies', () => {
-  it('into a file: killed twice and run again, every activity is there once, and the result is reported', async () => {
-    const words = wordsOf('file', '--out', join(folder, 'copy.ndjson'), ...toState());
-    await killAt(3, words);
-    await killAt(5, words);
-    const done = await runMain({}, [...words, '--json']);
-    expect(done.code).toBe(EXIT.ok);
-    expect(JSON.parse(done.out)).toMatchObject({ upTo: history.versions.at(-1)!.updated_at });
-    const lines = readFileSync(join(folder, 'copy.ndjson'), 'utf8').trim().split('\n');
-    expect(lines.map((line) => JSON.parse(line))).toEqual(history.versions);
-  });
+it('replicate into a file: killed twice and run again, every activity is there once, and the result is reported', async () => {
+  const args = argsOf('file', '--out', join(folder, 'copy.ndjson'), ...toState());
+  await killAt(3, args);
+  await killAt(5, args);
+  const done = await runMain({}, [...args, '--json']);
+  expect(done.code).toBe(EXIT.ok);
+  expect(JSON.parse(done.out)).toMatchObject({ upTo: history.versions.at(-1)!.updated_at });
+  const lines = readFileSync(join(folder, 'copy.ndjson'), 'utf8').trim().split('\n');
+  expect(lines.map((line) => JSON.parse(line))).toEqual(history.versions);
+});
 
-  it('into ClickHouse: killed, run again and once more from the beginning, FINAL shows the history', async () => {
-    const words = wordsOf('clickhouse', '--table', 'copy', ...toState());
-    await killAt(4, words);
-    expect((await runProgram(stores.environment, words)).code).toBe(EXIT.ok);
-    history.put(1, 2, 3, 99);
-    // With an old state everything is written again, old versions after later ones.
-    rmSync(join(folder, 'state.json'));
-    expect((await runProgram(stores.environment, words)).code).toBe(EXIT.ok);
-    const rows = await stores.query(
-      'SELECT toString(id) AS id, toString(updated_at) AS at, details, blockchain_metadata, chain FROM copy FINAL FORMAT JSONEachRow',
-    );
-    const held = rows.split('\n').map((row) => JSON.parse(row));
-    const expected = [...fold(history.versions).values()] as typeof history.versions;
-    expect(new Map(held.map((row) => [row.id, row]))).toEqual(
-      new Map(
-        expected.map(({ id, updated_at, details }) => [
+it('replicate into ClickHouse: killed, run again and once more from the beginning, FINAL shows the history', async () => {
+  const args = argsOf('clickhouse', '--table', 'copy', ...toState());
+  await killAt(4, args);
+  expect((await runProgram(stores.environment, args)).code).toBe(EXIT.ok);
+  history.put(1, 2, 3, 99);
+  // With an old state everything is written again, old versions after later ones.
+  rmSync(join(folder, 'state.json'));
+  expect((await runProgram(stores.environment, args)).code).toBe(EXIT.ok);
+  const rows = await stores.query(
+    'SELECT toString(id) AS id, toString(updated_at) AS at, details, blockchain_metadata, chain FROM copy FINAL FORMAT JSONEachRow',
+  );
+  const held = rows.split('\n').map((row) => JSON.parse(row));
+  const expected = [...fold(history.versions).values()] as typeof history.versions;
+  expect(new Map(held.map((row) => [row.id, row]))).toEqual(
+    new Map(
+      expected.map(({ id, updated_at, details }) => [
+        id,
+        {
           id,
-          {
-            id,
-            chain: CHAIN,
-            details: JSON.stringify(details),
-            blockchain_metadata: 'null',
-            at: updated_at.replace('T', ' ').replace('Z', ''),
-          },
-        ]),
-      ),
-    );
-  });
+          chain: CHAIN,
+          details: JSON.stringify(details),
+          blockchain_metadata: 'null',
+          at: updated_at.replace('T', ' ').replace('Z', ''),
+        },
+      ]),
+    ),
+  );
+});
 
-  it('into ClickHouse: refuses to continue with a table that was dropped, emptied or replaced', async () => {
-    const words = (table: string) => wordsOf('clickhouse', '--table', table, ...toState());
-    const run = (table: string) => runProgram(stores.environment, words(table));
-    expect((await run('first')).code).toBe(EXIT.ok);
-    expect(await run('second')).toMatchObject({
-      code: EXIT.failed,
-      err: expect.stringContaining('the state of a copy to'),
-    });
-    await stores.query('TRUNCATE TABLE first');
-    expect(await run('first')).toMatchObject({ code: EXIT.failed, err: expect.stringContaining('holds less than') });
-    await stores.query('DROP TABLE first');
-    expect(await run('first')).toMatchObject({ code: EXIT.failed, err: expect.stringContaining('holds less than') });
+it('replicate into ClickHouse: refuses to continue with a table that was dropped, emptied or replaced', async () => {
+  const args = (table: string) => argsOf('clickhouse', '--table', table, ...toState());
+  const run = (table: string) => runProgram(stores.environment, args(table));
+  expect((await run('first')).code).toBe(EXIT.ok);
+  expect(await run('second')).toMatchObject({
+    code: EXIT.failed,
+    err: expect.stringContaining('the state of a copy to'),
   });
+  await stores.query('TRUNCATE TABLE first');
+  expect(await run('first')).toMatchObject({ code: EXIT.failed, err: expect.stringContaining('is older than') });
+  await stores.query('DROP TABLE first');
+  expect(await run('first')).toMatchObject({ code: EXIT.failed, err: expect.stringContaining('is older than') });
+});
 
-  it('to standard output: only the copy, with messages elsewhere', async () => {
-    const { code, out, err } = await runMain({}, wordsOf('stdout'));
-    expect(code).toBe(EXIT.ok);
-    expect(
-      out
-        .trim()
-        .split('\n')
-        .map((line) => JSON.parse(line)),
-    ).toEqual(history.versions);
-    expect(err).toContain('40 activities in 14 pages');
-  });
+it('replicate to standard output writes only the copy, with messages elsewhere', async () => {
+  const { code, out, err } = await runMain({}, argsOf('stdout'));
+  expect(code).toBe(EXIT.ok);
+  expect(
+    out
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line)),
+  ).toEqual(history.versions);
+  expect(err).toContain('40 activities in 14 pages');
+});
 
-  it('to a reader that ends early: a sentence and exit code 1, without a stack trace', async () => {
-    const child = spawn(process.execPath, [MAIN, ...wordsOf('stdout')], { env: bareEnvironment(), cwd: folder });
-    const told: Buffer[] = [];
-    child.stderr.on('data', (chunk: Buffer) => told.push(chunk));
-    child.stdout.once('data', () => child.stdout.destroy());
-    expect((await once(child, 'close'))[0]).toBe(EXIT.failed);
-    expect(String(Buffer.concat(told))).toContain('the reader of standard output has ended');
-    expect(String(Buffer.concat(told))).not.toContain('node:');
-  });
-
-  it('ends with exit code 3 when nothing answers, and with 1 when the chain does not exist', async () => {
-    const none = await runProgram({}, [
-      ...['replicate', '--chain', CHAIN, '--to', 'stdout', '--url', 'http://127.0.0.1:1', '--patience-seconds', '0'],
-    ]);
-    expect(none).toMatchObject({ code: EXIT.unreachable, out: '' });
-    const other = await runProgram({}, ['replicate', '--chain', 'none', '--to', 'stdout', '--url', history.url]);
-    expect(other).toMatchObject({ code: EXIT.failed, out: '' });
-    expect(other.err).toContain('404');
-  });
-
-  it('refuses the state of another chain', async () => {
-    writeFileSync(
-      join(folder, 'state.json'),
-      JSON.stringify({ url: history.url, chain: 'x', target: 'standard output', cursor: 'c', mark: 0 }),
-    );
-    const { code, err } = await runProgram({}, wordsOf('stdout', ...toState()));
-    expect(code).toBe(EXIT.failed);
-    expect(err).toContain('--state');
-  });
+it('replicate to a reader that ends early prints a sentence and exit code 1, without a stack trace', async () => {
+  const child = spawn(process.execPath, [MAIN, ...argsOf('stdout')], { env: bareEnvironment(), cwd: folder });
+  const printed: Buffer[] = [];
+  child.stderr.on('data', (chunk: Buffer) => printed.push(chunk));
+  child.stdout.once('data', () => child.stdout.destroy());
+  expect((await once(child, 'close'))[0]).toBe(EXIT.failed);
+  expect(String(Buffer.concat(printed))).toContain('the reader of standard output has ended');
+  expect(String(Buffer.concat(printed))).not.toContain('node:');
 });

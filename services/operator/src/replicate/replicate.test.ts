@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { runsOf } from '@playline/testkit/runs';
 import fc from 'fast-check';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, expect, it } from 'vitest';
 import { UnreachableError } from '../command.ts';
 import { type Activity, createReadHistory, type HistoryOptions } from './history.ts';
 import { type Copied, openFileTarget, type ReplicateOptions, replicate } from './replicate.ts';
@@ -101,166 +101,150 @@ async function runThrough(job: Job & { kills: (Kill | null)[] }): Promise<void> 
   }
 }
 
-describe('a copy of a history', () => {
-  it('equals it, despite any pages, updates, kills and faults on the way', async () => {
-    const numbers = fc.array(fc.nat(12), { maxLength: 25 });
-    const fates = fc.array(fc.constantFrom<ServedAs>('page', 'page', '429', '500', 'broken', 'nonsense', 'twice'));
-    const kills = fc.array(fc.constantFrom<Kill | null>(null, 'half', 'written', 'noted'));
-    await fc.assert(
-      fc.asyncProperty(
-        fc.record({ first: numbers, later: fc.array(numbers), fates, kills, pageSize: fc.integer({ min: 1, max: 9 }) }),
-        async ({ first, later, fates, kills, pageSize }) => {
-          await history.close();
-          history = await openFakeHistory();
-          for (const name of ['copy.ndjson', 'state.json']) rmSync(join(folder, name), { force: true });
-          history.put(...first);
-          history.respondWith(...fates);
-          const toCome = [...later];
-          history.beforeAnswer = () => history.put(...(toCome.shift() ?? []));
-          await runThrough({ kills: [...kills], pageSize });
-          expect(fold(copy())).toEqual(fold(history.versions));
-          // Only a page that the interface itself returns twice may be there twice.
-          const names = copy().map(({ id, updated_at }) => `${id} ${updated_at}`);
-          if (!fates.includes('twice')) expect(new Set(names).size).toBe(names.length);
-        },
-      ),
-      { numRuns: runsOf({ quick: 30, all: 150 }) },
-    );
-  });
-
-  it.each<Kill>(['half', 'written', 'noted'])(
-    'killed at any page (%s) continues there, and has no line twice',
-    async (kill) => {
-      history.put(...Array.from({ length: 10 }, (_, number) => number));
-      for (let at = 0; at < 4; at++) {
+it('a copy of a history equals it, despite any pages, updates, kills and faults on the way', async () => {
+  const numbers = fc.array(fc.nat(12), { maxLength: 25 });
+  const outcomes = fc.array(fc.constantFrom<ServedAs>('page', 'page', '429', '500', 'broken', 'nonsense', 'twice'));
+  const kills = fc.array(fc.constantFrom<Kill | null>(null, 'half', 'written', 'noted'));
+  await fc.assert(
+    fc.asyncProperty(
+      fc.record({
+        first: numbers,
+        later: fc.array(numbers),
+        outcomes,
+        kills,
+        pageSize: fc.integer({ min: 1, max: 9 }),
+      }),
+      async ({ first, later, outcomes, kills, pageSize }) => {
+        await history.close();
+        history = await openFakeHistory();
         for (const name of ['copy.ndjson', 'state.json']) rmSync(join(folder, name), { force: true });
-        const asked = history.requested.length;
-        await runThrough({ kills: [...Array.from({ length: at }, () => null), kill] });
-        expect(copy()).toEqual(history.versions);
-        // Only a page without a note is requested again.
-        const again = kill === 'noted' ? 0 : 1;
-        expect(history.requested.length - asked).toBe(5 + again);
-      }
-    },
+        history.put(...first);
+        history.respondWith(...outcomes);
+        const toCome = [...later];
+        history.beforeAnswer = () => history.put(...(toCome.shift() ?? []));
+        await runThrough({ kills: [...kills], pageSize });
+        expect(fold(copy())).toEqual(fold(history.versions));
+        // Only a page that the interface itself returns twice may be there twice.
+        const names = copy().map(({ id, updated_at }) => `${id} ${updated_at}`);
+        if (!outcomes.includes('twice')) expect(new Set(names).size).toBe(names.length);
+      },
+    ),
+    { numRuns: runsOf({ quick: 30, all: 150 }) },
   );
-
-  it('continues with what came since, and requests nothing that it has', async () => {
-    history.put(1, 2, 3, 4);
-    await run();
-    history.put(2, 5);
-    const asked = history.requested.length;
-    expect(await run()).toMatchObject({ activities: 2, upTo: history.versions.at(-1)!.updated_at });
-    expect(history.requested.slice(asked)).not.toContain(null);
-    expect(fold(copy())).toEqual(fold(history.versions));
-  });
-
-  it('follows: waits at the end, copies what comes, and ends when interrupted', async () => {
-    history.put(1);
-    const stop = new AbortController();
-    let ends = 0;
-    const waitAtEnd = async () => {
-      ends++;
-      if (ends === 1) history.put(7);
-      if (ends === 2) stop.abort();
-    };
-    expect(await run({ waitAtEnd, stop: stop.signal })).toMatchObject({ activities: 2 });
-    expect(copy()).toEqual(history.versions);
-  });
 });
 
-describe('a page that does not come', () => {
-  it('is requested again: after 429 as late as it says, otherwise later each time', async () => {
-    history.put(1, 2);
-    history.respondWith('500', 'broken', 'nonsense', '429', '500');
-    await run();
-    expect(copy()).toEqual(history.versions);
-    expect(waits).toHaveLength(5);
-    expect(waits[3]).toBe(7_000);
-    for (const [at, longest] of [500, 1_000, 2_000, 7_000, 8_000].entries()) {
-      expect(waits[at]).toBeLessThanOrEqual(longest);
-      expect(waits[at]).toBeGreaterThanOrEqual(longest / 2);
-    }
-  });
-
-  it('is given up after the time limit, and what was copied stays', async () => {
-    history.put(1, 2, 3, 4);
-    history.respondWith('page', ...Array.from({ length: 20 }, () => '500' as const));
-    const fault = await run({ patienceMs: 3_000 }).catch((error: unknown) => error);
-    expect(fault).toBeInstanceOf(UnreachableError);
-    expect(String(fault)).toContain('the interface answered 500');
-    expect(copy()).toHaveLength(3);
-  });
-
-  it('is not requested again after a permanent fault', async () => {
-    const fault = await run({ chain: 'other' }).catch((error: unknown) => error);
-    expect(String(fault)).toContain('the interface answered 404: no such chain');
-    expect(history.requested).toHaveLength(1);
-  });
-
-  it('is not waited for after an interruption', async () => {
-    history.put(1);
-    history.respondWith('500');
-    const stop = new AbortController();
-    const pause = async (_ms: number, signal: AbortSignal) => {
-      stop.abort();
-      signal.throwIfAborted();
-    };
-    expect(await run({ pause, stop: stop.signal })).toMatchObject({ activities: 0 });
-  });
+it('a copy of a history continues with what was added since, and requests nothing that it has', async () => {
+  history.put(1, 2, 3, 4);
+  await run();
+  history.put(2, 5);
+  const before = history.requested.length;
+  expect(await run()).toMatchObject({ activities: 2, upTo: history.versions.at(-1)!.updated_at });
+  expect(history.requested.slice(before)).not.toContain(null);
+  expect(fold(copy())).toEqual(fold(history.versions));
 });
 
-describe('a file that does not match its state', () => {
-  it('is not cut when no state says that it is ours', async () => {
-    writeFileSync(out(), 'a letter to my aunt');
-    await expect(run()).rejects.toThrow('remove it, or name another by --out');
-    expect(readFileSync(out(), 'utf8')).toBe('a letter to my aunt');
-  });
+it('a copy of a history follows: waits at the end, copies what comes, and ends when interrupted', async () => {
+  history.put(1);
+  const stop = new AbortController();
+  let ends = 0;
+  const waitAtEnd = async () => {
+    ends++;
+    if (ends === 1) history.put(7);
+    if (ends === 2) stop.abort();
+  };
+  expect(await run({ waitAtEnd, stop: stop.signal })).toMatchObject({ activities: 2 });
+  expect(copy()).toEqual(history.versions);
+});
 
-  it('is refused when it has less than was noted', async () => {
-    history.put(1, 2);
-    await run();
-    writeFileSync(out(), '');
-    await expect(run()).rejects.toThrow('remove both');
-  });
+it('a page that does not come is requested again: after 429 at the requested time, otherwise with backoff', async () => {
+  history.put(1, 2);
+  history.respondWith('500', 'broken', 'nonsense', '429', '500');
+  await run();
+  expect(copy()).toEqual(history.versions);
+  expect(waits).toHaveLength(5);
+  expect(waits[3]).toBe(7_000);
+  for (const [at, longest] of [500, 1_000, 2_000, 7_000, 8_000].entries()) {
+    expect(waits[at]).toBeLessThanOrEqual(longest);
+    expect(waits[at]).toBeGreaterThanOrEqual(longest / 2);
+  }
+});
 
-  it('is not cut where it has contents other than lines of the copy', async () => {
-    history.put(1, 2);
-    await run();
-    writeFileSync(out(), 'x'.repeat(10_000));
-    await expect(run()).rejects.toThrow('is not the file that its state is about');
-    expect(readFileSync(out(), 'utf8')).toBe('x'.repeat(10_000));
-  });
+it('a page that does not come is given up after the time limit, and what was copied stays', async () => {
+  history.put(1, 2, 3, 4);
+  history.respondWith('page', ...Array.from({ length: 20 }, () => '500' as const));
+  const fault = await run({ patienceMs: 3_000 }).catch((error: unknown) => error);
+  expect(fault).toBeInstanceOf(UnreachableError);
+  expect(String(fault)).toContain('the chain API answered 500');
+  expect(copy()).toHaveLength(3);
+});
 
-  it('is left alone when another program writes to it', async () => {
-    history.put(1, 2, 3, 4);
-    const onPage = () => appendFileSync(out(), 'theirs');
-    await expect(run({ onPage })).rejects.toThrow('somebody else writes to');
-    expect(readFileSync(out(), 'utf8')).toMatch(/theirs$/);
-  });
+it('a page that does not come is not requested again after a permanent fault', async () => {
+  const fault = await run({ chain: 'other' }).catch((error: unknown) => error);
+  expect(String(fault)).toContain('the chain API answered 404: no such chain');
+  expect(history.requested).toHaveLength(1);
+});
 
-  it('is written by one job at a time; the lock of a killed one blocks nobody', async () => {
-    history.put(1, 2, 3, 4);
-    let second: Promise<unknown> | null = null;
-    // At the first page only: after the last one the lock might be free, and the second job would copy too.
-    const onPage = async () => {
-      second ??= run().catch((fault: unknown) => fault);
-    };
-    await run({ onPage });
-    expect(String(await second)).toContain(`another job copies here, process ${process.pid}`);
-    expect(copy()).toEqual(history.versions);
-    // Process ids are below four million.
-    writeFileSync(join(folder, 'state.json.lock'), '5000000');
-    history.put(5);
-    expect(await run()).toMatchObject({ activities: 1 });
-    expect(readdirSync(folder).toSorted()).toEqual(['copy.ndjson', 'state.json']);
-  });
+it('a page that does not come is not waited for after an interruption', async () => {
+  history.put(1);
+  history.respondWith('500');
+  const stop = new AbortController();
+  const pause = async (_ms: number, signal: AbortSignal) => {
+    stop.abort();
+    signal.throwIfAborted();
+  };
+  expect(await run({ pause, stop: stop.signal })).toMatchObject({ activities: 0 });
+});
 
-  it('or whose state is of another history, or invalid, is refused', async () => {
-    history.put(1);
-    await run();
-    await expect(run({ url: 'http://127.0.0.1:1' })).rejects.toThrow('is the state of');
-    await expect(run({ target: '/other.ndjson' })).rejects.toThrow('is the state of a copy to');
-    writeFileSync(join(folder, 'state.json'), '{"cursor":');
-    await expect(run()).rejects.toThrow('is no state of a copy');
-  });
+it('a file that does not match its state is not truncated without a state', async () => {
+  writeFileSync(out(), 'a dead letter to my aunt');
+  await expect(run()).rejects.toThrow('remove it, or use another --out');
+  expect(readFileSync(out(), 'utf8')).toBe('a dead letter to my aunt');
+});
+
+it('a file that does not match its state is refused when it is shorter than its state', async () => {
+  history.put(1, 2);
+  await run();
+  writeFileSync(out(), '');
+  await expect(run()).rejects.toThrow('remove both');
+});
+
+it('a file that does not match its state is not truncated where it has contents other than lines of the copy', async () => {
+  history.put(1, 2);
+  await run();
+  writeFileSync(out(), 'x'.repeat(10_000));
+  await expect(run()).rejects.toThrow('does not match its state');
+  expect(readFileSync(out(), 'utf8')).toBe('x'.repeat(10_000));
+});
+
+it('a file that does not match its state is left alone when another program writes to it', async () => {
+  history.put(1, 2, 3, 4);
+  const onPage = () => appendFileSync(out(), 'foreign');
+  await expect(run({ onPage })).rejects.toThrow('another program writes to');
+  expect(readFileSync(out(), 'utf8')).toMatch(/foreign$/);
+});
+
+it('a file that does not match its state is written by one job at a time; the lock of a killed one blocks no other', async () => {
+  history.put(1, 2, 3, 4);
+  let second: Promise<unknown> | null = null;
+  // At the first page only: after the last one the lock might be free, and the second job would copy too.
+  const onPage = async () => {
+    second ??= run().catch((fault: unknown) => fault);
+  };
+  await run({ onPage });
+  expect(String(await second)).toContain(`another job copies here (process ${process.pid})`);
+  expect(copy()).toEqual(history.versions);
+  // Process ids are below four million.
+  writeFileSync(join(folder, 'state.json.lock'), '5000000');
+  history.put(5);
+  expect(await run()).toMatchObject({ activities: 1 });
+  expect(readdirSync(folder).toSorted()).toEqual(['copy.ndjson', 'state.json']);
+});
+
+it('a file that does not match its state or whose state is of another history, or invalid, is refused', async () => {
+  history.put(1);
+  await run();
+  await expect(run({ url: 'http://127.0.0.1:1' })).rejects.toThrow('is the state of');
+  await expect(run({ target: '/other.ndjson' })).rejects.toThrow('is the state of a copy to');
+  writeFileSync(join(folder, 'state.json'), '{"cursor":');
+  await expect(run()).rejects.toThrow('is not a state of a copy');
 });

@@ -1,3 +1,4 @@
+/** Copies a history: the reference implementation for readers of the public interface. */
 import { type FileHandle, open } from 'node:fs/promises';
 import { parseTimestampMicros } from '@playline/contracts';
 import { type ClickHouseAccount, createQueryRows, readRows, sendStatement } from '@playline/stores';
@@ -5,49 +6,43 @@ import { awaitClickHouse } from '../await-store.ts';
 import type { Activity, ReadHistory } from './history.ts';
 import type { StateFile } from './state.ts';
 
-/** Target of a copy of a history. */
 export interface ReplicaTarget {
   /**
-   * Writes the activities of a page, durably when it resolves. After a kill between writing a page and noting its
-   * cursor the page comes again: of two versions of an activity, by its `id`, the one with the later `updated_at`
-   * counts.
-   * @returns a mark of the current contents; the next job passes it when it opens the target
+   * Writes a page durably. After a kill before its cursor is saved, the page comes again; of two versions with one `id`,
+   * the later `updated_at` counts.
+   * @returns a mark of the current contents, which is passed when the target is opened again
    */
   write(activities: readonly Activity[]): Promise<number>;
   close(): Promise<void>;
 }
 
-/** What a job has copied; earlier jobs do not count. */
+/** What one job has copied. */
 export interface Copied {
   readonly pages: number;
   readonly activities: number;
-  /** `updated_at` of the last one; null without any. */
+  /** `updated_at` of the last activity, or null. */
   readonly upTo: string | null;
 }
 
 export interface ReplicateOptions {
   readonly readHistory: ReadHistory;
-  /** @param mark as noted with the last page; null when there was no job before */
+  /** @param mark as saved with the last page; null for the first job */
   readonly openTarget: (mark: number | null) => Promise<ReplicaTarget>;
   readonly openState: () => Promise<StateFile>;
-  /** Waits at the end of the history, before asking again; null: the job ends there. */
+  /** Waits at the end of the history; null: the job ends there. */
   readonly waitAtEnd: ((stop: AbortSignal) => Promise<void>) | null;
   readonly onPage: (copied: Copied) => void;
-  /** Aborted to end the job: the page under way is written and noted, or not at all. */
+  /** Aborted to end the job between pages. */
   readonly stop: AbortSignal;
 }
 
 /**
- * Copies the history of a chain, page by page, from where the last job ended. These are all the rules that a copy needs
- * to miss nothing:
+ * Copies the history of a chain from where the last job ended. The rules of a copy that misses nothing:
  *
- * 1. Follow `next_cursor`, and nothing else: no times, no counting.
- * 2. Write a page before noting its cursor. After a kill in between it comes again, and folds by `id` and `updated_at`.
- * 3. A short page is not the end. The end is a page without activities whose cursor is the requested one; asking again
- * with it later returns what has come since.
- * 4. An update moves an activity to a later place: it comes again, with a later `updated_at`.
- *
- * @throws what the history, the target and the state throw; what was noted before stays
+ * 1. Follow only `next_cursor`: no times, no counting.
+ * 2. Write a page before saving its cursor. After a kill in between it comes again, and folds by `id` and `updated_at`.
+ * 3. The end is a page without activities whose cursor is the requested one. A short page is not the end.
+ * 4. An updated activity comes again, with a later `updated_at`.
  */
 export async function replicate(options: ReplicateOptions): Promise<Copied> {
   const state = await options.openState();
@@ -65,13 +60,13 @@ export async function replicate(options: ReplicateOptions): Promise<Copied> {
 
 async function copy(state: StateFile, target: ReplicaTarget, options: ReplicateOptions): Promise<Copied> {
   const { readHistory, waitAtEnd, onPage, stop } = options;
-  const { saved: reached } = state;
-  let cursor = reached?.cursor ?? null;
-  let mark = reached?.mark ?? 0;
+  const { saved } = state;
+  let cursor = saved?.cursor ?? null;
+  let mark = saved?.mark ?? 0;
   let copied: Copied = { pages: 0, activities: 0, upTo: null };
   try {
-    // From here on the contents of the target are ours.
-    if (reached === null) await state.save({ cursor, mark });
+    // From here on the copy owns the contents of the target.
+    if (saved === null) await state.save({ cursor, mark });
     while (!stop.aborted) {
       const { activities, nextCursor } = await readHistory(cursor, stop);
       const isEnd = activities.length === 0 && nextCursor === cursor;
@@ -91,29 +86,26 @@ async function copy(state: StateFile, target: ReplicaTarget, options: ReplicateO
       onPage(copied);
     }
   } catch (fault) {
-    // An interruption during a wait is a normal end.
+    // An interruption is a normal end.
     if (!stop.aborted) throw fault;
   }
   return copied;
 }
 
 /**
- * Opens a file that gets one line of JSON per version, in the order of the history. Its mark is its length: what was
- * written after the last note is cut off first, so no line is written twice after a kill. Of several lines about one
- * activity, the one with the latest `updated_at` counts.
- * @throws Error when the file is shorter than was noted, has other contents where the note ends, or has contents
- * without a note: then it is not ours to cut
+ * Opens a file of one JSON line per version. Its mark is its length: what was written after the last save is truncated.
+ * @throws Error when the file does not match the state
  */
 export async function openFileTarget(path: string, mark: number | null): Promise<ReplicaTarget> {
   const file = await open(path, 'a+');
   try {
     const { size } = await file.stat();
     if (mark === null && size > 0)
-      throw new Error(`${path} holds something, and no state says what: remove it, or name another by --out`);
+      throw new Error(`${path} is not empty and has no state: remove it, or use another --out`);
     if (size < (mark ?? 0))
-      throw new Error(`${path} holds less than its state says: remove both, and copy from the beginning`);
+      throw new Error(`${path} is shorter than its state: remove both, and copy from the beginning`);
     if (mark !== null && mark > 0 && !(await endsLineAt(file, mark)))
-      throw new Error(`${path} is not the file that its state is about: name another by --out and --state`);
+      throw new Error(`${path} does not match its state: use another --out and --state`);
     await file.truncate(mark ?? 0);
   } catch (fault) {
     await file.close();
@@ -122,7 +114,7 @@ export async function openFileTarget(path: string, mark: number | null): Promise
   let length = mark ?? 0;
   return {
     async write(activities) {
-      if ((await file.stat()).size !== length) throw new Error(`somebody else writes to ${path}: the copy ends here`);
+      if ((await file.stat()).size !== length) throw new Error(`another program writes to ${path}: the copy ends here`);
       const bytes = Buffer.from(activities.map((activity) => `${JSON.stringify(activity)}\n`).join(''));
       await file.appendFile(bytes);
       await file.datasync();
@@ -138,18 +130,17 @@ async function endsLineAt(file: FileHandle, length: number): Promise<boolean> {
   return buffer.toString() === '\n';
 }
 
-/** A page has some hundred rows; an insert that takes longer hangs. */
 const INSERT_MAX_MS = 60_000;
 
 const toTableSql = (table: string) => `CREATE TABLE IF NOT EXISTS ${table}
 (
     chain LowCardinality(String) COMMENT 'Name of the chain',
-    id UUID COMMENT 'Which activity',
-    updated_at DateTime64(6, 'UTC') COMMENT 'Which version of it: the latest holds',
-    indexed_at DateTime64(6, 'UTC') COMMENT 'When the activity was seen on the chain',
+    id UUID COMMENT 'Id of the activity',
+    updated_at DateTime64(6, 'UTC') COMMENT 'Version of the activity: the latest applies',
+    indexed_at DateTime64(6, 'UTC') COMMENT 'When the activity was first seen on the chain',
     type LowCardinality(String) COMMENT 'mint, burn, transfer, sale, deposit or withdrawal',
-    details String COMMENT 'JSON of what belongs to the type',
-    blockchain_metadata String COMMENT 'JSON of its place on the chain, or null'
+    details String COMMENT 'JSON of the members of the type',
+    blockchain_metadata String COMMENT 'JSON of the position on the chain, or null'
 )
 ENGINE = ReplacingMergeTree(updated_at)
 ORDER BY (chain, id)
@@ -157,12 +148,10 @@ SETTINGS fsync_after_insert = 1, fsync_part_directory = 1
 COMMENT 'Copy of a history of activities. Read with FINAL, or the row with the greatest updated_at'`;
 
 /**
- * Opens the table of a copy, and creates it if necessary. It is a folding table with the key chain and id, so a
- * repeated page changes nothing that FINAL shows. Its mark is the time of the last written version, in epoch
- * microseconds: a table that was dropped, emptied or restored from a backup lacks it.
- * @param table name within the account's database: letters, digits and `_`
- * @throws UnreachableError when the server does not answer; Error with its answer, and for a table that has less than
- * was noted
+ * Opens or creates the table of a copy, which folds repeated pages. Its mark is the time of the last version in epoch
+ * microseconds.
+ * @param table letters, digits and `_`
+ * @throws UnreachableError; Error when the table lacks the mark: it was dropped, emptied or restored
  */
 export async function openClickHouseTarget(
   account: ClickHouseAccount,
@@ -173,9 +162,9 @@ export async function openClickHouseTarget(
   await awaitClickHouse(query);
   await execute(account, toTableSql(table), '');
   const last = `SELECT toUnixTimestamp64Micro(max(updated_at)) FROM ${table} WHERE chain = '${chain}'`;
-  const [[held] = []] = await readRows(query(last));
-  if (Number(held) < (mark ?? 0))
-    throw new Error(`${table} holds less than its state says: remove the state, and copy from the beginning`);
+  const [[stored] = []] = await readRows(query(last));
+  if (Number(stored) < (mark ?? 0))
+    throw new Error(`${table} is older than its state: remove the state, and copy from the beginning`);
   const columns = 'chain, id, updated_at, indexed_at, type, details, blockchain_metadata';
   return {
     async write(activities) {
@@ -206,7 +195,7 @@ async function execute(account: ClickHouseAccount, statement: string, data: stri
     query: statement,
     async_insert: '0',
     date_time_input_format: 'best_effort',
-    // Without it, an error after the first bytes of an answer would look like success.
+    // Otherwise an error after the first bytes of an answer would look like success.
     wait_end_of_query: '1',
   };
   const answer = await sendStatement(account, { body: data, settings, deadlineMs: INSERT_MAX_MS });

@@ -2,11 +2,11 @@ import { randomUUID } from 'node:crypto';
 import { link, open, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { z } from 'zod';
 
-/** Source and target of a copy: a cursor is valid for one chain of one interface, and a mark for one target. */
+/** A cursor is valid for one chain of one URL, and a mark for one target. */
 export interface CopyName {
   readonly url: string;
   readonly chain: string;
-  /** Identifies the target: a path, or server, database and table. */
+  /** A path, or server, database and table. */
   readonly target: string;
 }
 
@@ -18,38 +18,37 @@ const stateSchema = z.object({
   mark: z.int().min(0),
 });
 
-/** Progress of a copy. */
 export interface CopyState {
-  /** Everything before it is in the copy; null: nothing is. */
+  /** Null before the first page. */
   readonly cursor: string | null;
-  /** Lets the target undo what was written after it: see `ReplicaTarget`. */
+  /** The target's mark: see `ReplicaTarget`. */
   readonly mark: number;
 }
 
-/** Stores the progress of a job, so that it continues there after a kill. */
+/** Stores the progress of a job. */
 export interface StateFile {
   /** Progress when it was opened; null before the first job. */
   readonly saved: CopyState | null;
-  /** Atomic: after a crash of the machine the file has the earlier progress or this one. */
+  /** Atomic and durable. */
   save(reached: CopyState): Promise<void>;
   close(): Promise<void>;
 }
 
 /**
- * Opens a state, and locks it against other jobs of this machine until it is closed.
- * @throws Error while another job has it; for an invalid file, or the state of another history or target
+ * Opens a state, and locks it against other jobs of this machine.
+ * @throws Error while another job has it; for an invalid file, or the state of another copy
  */
 export async function openStateFile(path: string, name: CopyName): Promise<StateFile> {
   const { url, chain, target } = name;
   const lock = `${path}.lock`;
   const close = () => rm(lock, { force: true });
   await takeLock(lock);
-  const standing = await readState(path, name).catch(async (fault: unknown) => {
+  const saved = await readState(path, name).catch(async (fault: unknown) => {
     await close();
     throw fault;
   });
   return {
-    saved: standing,
+    saved,
     async save(reached) {
       const file = await open(`${path}.new`, 'w');
       try {
@@ -64,7 +63,7 @@ export async function openStateFile(path: string, name: CopyName): Promise<State
   };
 }
 
-/** A state that is stored nowhere: every job starts at the beginning. */
+/** Without a state, every job starts at the beginning. */
 export async function openNoState(): Promise<StateFile> {
   return { saved: null, save: async () => {}, close: async () => {} };
 }
@@ -76,26 +75,23 @@ async function readState(path: string, { url, chain, target }: CopyName): Promis
   });
   if (text === null) return null;
   const state = parse(text);
-  if (state === null) throw new Error(`${path} is no state of a copy: name another by --state`);
+  if (state === null) throw new Error(`${path} is not a state of a copy: use another --state`);
   if (state.url !== url || state.chain !== chain)
-    throw new Error(`${path} is the state of ${state.chain} at ${state.url}: name another by --state`);
+    throw new Error(`${path} is the state of ${state.chain} at ${state.url}: use another --state`);
   if (state.target !== target)
-    throw new Error(`${path} is the state of a copy to ${state.target}, not to ${target}: name another by --state`);
+    throw new Error(`${path} is the state of a copy to ${state.target}, not to ${target}: use another --state`);
   return { cursor: state.cursor, mark: state.mark };
 }
 
-/**
- * Creates a lock with our process id, atomically. The lock of a killed job is taken over.
- * @throws Error while its process lives
- */
+/** Creates a lock with the process id atomically. Takes over the lock of a dead process. @throws Error of a live one */
 async function takeLock(path: string): Promise<void> {
   const own = `${path}.${randomUUID()}`;
   await writeFile(own, String(process.pid));
   try {
-    while (!(await isMade(own, path))) {
+    while (!(await isLinked(own, path))) {
       const pid = Number(await readFile(path, 'utf8').catch(() => Number.NaN));
       if (isAlive(pid))
-        throw new Error(`another job copies here, process ${pid}: wait for it. If that is none, remove ${path}`);
+        throw new Error(`another job copies here (process ${pid}): wait for it, or remove ${path} if it is not a copy`);
       await rm(path, { force: true });
     }
   } finally {
@@ -103,7 +99,7 @@ async function takeLock(path: string): Promise<void> {
   }
 }
 
-async function isMade(from: string, path: string): Promise<boolean> {
+async function isLinked(from: string, path: string): Promise<boolean> {
   try {
     await link(from, path);
     return true;
@@ -117,7 +113,7 @@ function isAlive(pid: number): boolean {
   try {
     return pid > 0 && process.kill(pid, 0);
   } catch (fault) {
-    // EPERM means that the process exists, but belongs to another user.
+    // The process exists, but belongs to another user.
     return (fault as NodeJS.ErrnoException).code === 'EPERM';
   }
 }

@@ -8,7 +8,7 @@ import { openLogAccess } from './log-access.ts';
 import { createOperate } from './operate.ts';
 
 const WRITER = new URL('../../../event-writer/src/main.ts', import.meta.url).pathname;
-/** Blocks smaller than a deployment allows, so that events are stored at once. */
+/** Blocks smaller than a deployment allows, so that events are stored immediately. */
 const SMALL_BLOCKS = {
   NODE_OPTIONS: `--import=${new URL('../../../event-writer/src/test/small-blocks.ts', import.meta.url).href}`,
 };

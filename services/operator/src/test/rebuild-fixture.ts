@@ -46,7 +46,7 @@ export async function openRebuildFixture() {
   const linkTopic = fixture.prefix + TOPICS.identityLinks.name;
   const url = database.url;
   const people = await openRedisPeople({ url, linkTopic, consentTopic: fixture.prefix + TOPICS.consents.name });
-  const fate: CallHooks = { beforeCall: null };
+  const hooks: CallHooks = { beforeCall: null };
   const linkerGroup = `${fixture.prefix}linker`;
   return {
     ...fixture,
@@ -54,8 +54,8 @@ export async function openRebuildFixture() {
     people,
     linkerGroup,
     keyOf,
-    restore: createRestore(fixture, { url, fate }),
-    fate,
+    restore: createRestore(fixture, { url, hooks }),
+    hooks,
     startLinker: (settings: Record<string, string> = {}) =>
       fixture.startLinker({ REDIS_URL: url, IDENTITY_PEPPER: PEPPER.toString('hex'), ...settings }),
     publishLinks: (links: readonly LinkParts[]) => fixture.publish(links.map((link) => toLinkRecord(fixture, link))),
@@ -81,7 +81,7 @@ export interface CallHooks {
 }
 
 /** A store of people whose calls a test can make fail; closing it always works. */
-function withHooks(people: People, fate: CallHooks): People {
+function withHooks(people: People, hooks: CallHooks): People {
   const wrap = <S extends object>(of: S, port: string): S => {
     const get = (target: S, name: string | symbol) => {
       const member: unknown = Reflect.get(target, name);
@@ -89,7 +89,7 @@ function withHooks(people: People, fate: CallHooks): People {
       if (typeof member === 'object' && member !== null) return wrap(member, `${name}.`);
       if (typeof member !== 'function') return member;
       return async (...args: unknown[]) => {
-        await fate.beforeCall?.(port + name);
+        await hooks.beforeCall?.(port + name);
         return Reflect.apply(member, target, args);
       };
     };
@@ -99,7 +99,7 @@ function withHooks(people: People, fate: CallHooks): People {
 }
 
 /** The real commands in this process, with the test's groups; those of access keys and of mints do nothing. */
-function createRestore({ environment, prefix, group }: LogFixture, { url, fate }: { url: string; fate: CallHooks }) {
+function createRestore({ environment, prefix, group }: LogFixture, { url, hooks }: { url: string; hooks: CallHooks }) {
   const config = configSchema.parse({ ...environment, REDIS_URL: url, IDENTITY_PEPPER: PEPPER.toString('hex') });
   const idle = (name: string) => async () => () =>
     command(name, 'does nothing').addCommand(command('rebuild', 'does nothing').action(() => {}));
@@ -115,7 +115,7 @@ function createRestore({ environment, prefix, group }: LogFixture, { url, fate }
     openLog: async () => openLogReader({ ...kafka(), clientId: 'operator' }),
     openProducer: (...topics: readonly string[]) => openProducer({ ...kafka(), clientId: 'operator', topics }),
     createSchemas: async () => createSchemaRegistry(registry()),
-    openPeople: async () => withHooks(await openRedisPeople(ofPeople()), fate),
+    openPeople: async () => withHooks(await openRedisPeople(ofPeople()), hooks),
     openErasureRecords: async () => openErasureRecords(clickhouse()),
   };
   const groups = ['--writer-group', group, '--linker-group', `${prefix}linker`];

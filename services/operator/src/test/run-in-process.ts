@@ -12,11 +12,11 @@ export interface CommandOutput {
 /** Runs a command in this process. @param terminal what answers for a terminal; without it there is none */
 export async function runInProcess(
   commands: readonly CreateCommand[],
-  words: readonly string[],
+  args: readonly string[],
   terminal: Pick<Terminal, 'prompt'> = {},
 ): Promise<CommandOutput> {
   const [results, progress]: [string[], string[]] = [[], []];
-  const code = await runCommand(commands, words, {
+  const code = await runCommand(commands, args, {
     ...terminal,
     result: (line) => void results.push(line),
     progress: (line) => void progress.push(line),

@@ -4,7 +4,7 @@ import type { People } from '@playline/people';
 import { type QueryRows, quoteText, readRows } from '@playline/stores';
 import { readOverrides } from '../rebuild/tables.ts';
 
-/** An identity with one person in Redis and another one in ClickHouse. Hexadecimal keys. */
+/** Hexadecimal keys. */
 export interface PersonDifference {
   readonly environmentId: string;
   readonly identityKey: string;
@@ -13,11 +13,9 @@ export interface PersonDifference {
 }
 
 export interface PersonsReport {
-  /** Linked identities that were compared. */
   readonly compared: number;
-  /** Number of identities that differ. Above a thousand, as they were first read. */
+  /** Above a thousand, before they were checked again. */
   readonly different: number;
-  /** The first of them. */
   readonly examples: readonly PersonDifference[];
 }
 
@@ -25,7 +23,7 @@ export interface PersonsOptions {
   readonly query: QueryRows;
   readonly records: Pick<ErasureRecords, 'readFences'>;
   readonly people: Pick<People, 'graph' | 'rebuild'>;
-  /** Resolves when the writer has stored the decisions that are on the log now, or will not do so in time. */
+  /** Resolves when the writer has stored the current decisions, or after a time limit. */
   awaitDecisionsStored(): Promise<void>;
   readonly onProgress: (line: string) => void;
 }
@@ -35,19 +33,16 @@ interface Identity {
   readonly key: Buffer;
 }
 
-/** Identities of one query, about 100 KB of SQL: ClickHouse takes 256 KiB. */
+/** About 100 KB of SQL; ClickHouse accepts 256 KiB. */
 const BATCH_MAX = 1_000;
-/** More differences than these are only counted. */
+/** More differences are only counted. */
 const CHECKED_MAX = 1_000;
-/** A link that is being decided is in Redis before it is on the log. It is read again until it is in both. */
+/** A new link is in Redis before it is in the log. */
 const CHECKS = 4;
 const CHECK_EVERY_MS = 1_000;
 const EXAMPLES_MAX = 20;
 
-/**
- * Compares the person of every linked identity in Redis with the one in `identity_overrides`. Links may be decided
- * meanwhile, so a difference counts only if it is still there when the writer has stored the decisions.
- */
+/** Compares the persons in Redis with `identity_overrides`. Differences are checked again, since links may be decided. */
 export async function comparePersons(options: PersonsOptions): Promise<PersonsReport> {
   options.onProgress('comparing persons in Redis with identity_overrides');
   const cutoffs = new Map((await readCutoffs(options.records)).map((one) => [nameOf(one), one.cutoffMs]));

@@ -1,15 +1,15 @@
-/** Offsets from `start` to before `end`. */
+/** From `start` to before `end`. */
 export interface OffsetRange {
   readonly start: number;
   readonly end: number;
 }
 
-/** Counts of one bucket in a store: offsets `index * size` to before `(index + 1) * size`. */
+/** Stored rows of the offsets `index * size` to before `(index + 1) * size`. */
 export interface BucketCount {
   readonly partition: number;
   readonly index: number;
   readonly rows: number;
-  /** Number of distinct offsets among the rows. */
+  /** Distinct offsets among the rows. */
   readonly offsets: number;
 }
 
@@ -22,9 +22,8 @@ export interface Suspect extends OffsetRange {
 export const sizeOf = ({ start, end }: OffsetRange): number => end - start;
 
 /**
- * The parts of a range whose buckets do not have each offset exactly once, cut into pieces of at most `bucketsMax`
- * buckets: only these need a closer look.
- * @param counts of this range's partition, counted within the range; buckets without rows are absent
+ * The parts of a range whose buckets do not have each offset exactly once, in pieces of at most `bucketsMax` buckets.
+ * @param counts within the range; buckets without rows are absent
  */
 export function findSuspects(
   range: OffsetRange,
@@ -51,7 +50,7 @@ export function findSuspects(
   return suspects;
 }
 
-/** Joins ranges closer than `distance`, since a read fetches the neighbours anyway. */
+/** Joins ranges closer than `distance`, since a read fetches neighbours anyway. */
 export function joinRanges(ranges: readonly OffsetRange[], distance: number): OffsetRange[] {
   const joined: { start: number; end: number }[] = [];
   for (const { start, end } of ranges) {
@@ -62,7 +61,7 @@ export function joinRanges(ranges: readonly OffsetRange[], distance: number): Of
   return joined;
 }
 
-/** Says whether ranges contain an offset; offsets must be asked in ascending order. */
+/** Whether ranges contain an offset, for offsets in ascending order. */
 export function createRangeCursor(ranges: readonly OffsetRange[]): (offset: number) => boolean {
   let at = 0;
   return (offset) => {

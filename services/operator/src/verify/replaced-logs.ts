@@ -7,7 +7,7 @@ export interface ReplacedLog {
   /** Offsets that may have rows of the lost log, from decisions of operators; in order, without duplicates. */
   readonly ranges: readonly OffsetRange[];
   /** Set while there is no decision: what happened, and the first offset that differs from the log that was read. */
-  readonly undecided: { readonly words: string; readonly partsAt: number } | null;
+  readonly undecided: { readonly finding: string; readonly divergesAt: number } | null;
 }
 
 /** By `topic/partition`; partitions without any finding are absent. */
@@ -15,10 +15,9 @@ export function toReplacedLogs(partitions: readonly GroupPartition[]): ReadonlyM
   const logs = new Map<string, ReplacedLog>();
   for (const at of partitions) {
     const ranges = joined(at.decision?.replaced ?? []);
-    const words = toFindingText(at.finding, at.committed);
-    const standing = isReplaced(at) ? { words, partsAt: at.divergesAt ?? at.start } : null;
-    if (ranges.length > 0 || standing !== null)
-      logs.set(`${at.topic}/${at.partition}`, { ranges, undecided: standing });
+    const finding = toFindingText(at.finding, at.committed);
+    const undecided = isReplaced(at) ? { finding, divergesAt: at.divergesAt ?? at.start } : null;
+    if (ranges.length > 0 || undecided !== null) logs.set(`${at.topic}/${at.partition}`, { ranges, undecided });
   }
   return logs;
 }

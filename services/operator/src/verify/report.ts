@@ -1,44 +1,43 @@
 import type { Drift } from '../derive/drift.ts';
 import type { PersonsReport } from './persons.ts';
 
-/** Results for one partition; numbers of offsets unless they say rows. */
+/** Results for one partition, as numbers of offsets unless noted. */
 export interface PartitionReport {
   readonly topic: string;
   readonly table: string;
-  /** What readers query of the table. */
+  /** What readers query. */
   readonly exact: string;
-  /** The writer's consumer group. */
   readonly group: string;
   readonly partition: number;
-  /** Checked offsets: from the log's first one to what the writer's group has committed. */
+  /** Checked offsets: from here to `committed`. */
   readonly start: number;
   readonly committed: number;
   readonly end: number;
-  /** Number of rows within the checked offsets. */
+  /** Rows of the checked offsets. */
   rows: number;
   /** Records without a row and without an explanation. */
   lost: number;
-  /** Messages with several raw rows at one offset, of which readers see one: they were read twice. No difference. */
+  /** Messages with several raw rows at one offset, of which readers see one. No difference. */
   repeatedRecords: number;
-  /** Rows beyond the first of one message at one offset, as readers see them. */
+  /** Rows of one message at one offset that readers see, beyond the first. */
   doubledRows: number;
-  /** Offsets with rows of different messages: from another log, or a table restored from a copy. */
+  /** Offsets with rows of different messages. */
   overlapping: number;
-  /** Rows after the end of the log: the log was restored, or recreated. */
+  /** Rows after the end of the log. */
   futureRows: number;
   /** The group has committed more than the log contains. */
   committedBehindEnd: boolean;
-  /** Offsets that may have rows of the lost log, by decisions of operators: checked by message, not by offset. */
+  /** Offsets that may have rows of a lost log, by decisions of operators. */
   replaced: number;
-  /** What happened to a log that is not the one that was read, without a decision yet. Checked up to the difference. */
-  readonly standing: string | null;
-  /** Records without a row that are explained: the same message at another offset, a dead letter, a fence. */
+  /** What happened to a replaced log without a decision, or null. */
+  readonly undecided: string | null;
+  /** Records without a row that are explained. */
   readonly excused: Record<Excuse, number>;
-  /** Offsets without a record: markers of transactions, and aborted records. */
+  /** Offsets without a record, such as transaction markers. */
   holes: number;
   /** Offsets that retention removed during the check. */
   expired: number;
-  /** The first ranges or offsets of each kind of difference. */
+  /** The first ranges of each kind of difference. */
   readonly examples: Example[];
 }
 
@@ -52,9 +51,8 @@ export interface Example {
 
 export interface VerifyReport {
   readonly partitions: readonly PartitionReport[];
-  /** Persons in Redis and in the tables; null when Redis was not configured. */
+  /** Null without an address of Redis. */
   readonly persons: PersonsReport | null;
-  /** Drift of every table derived from events. */
   readonly derived: readonly Drift[];
 }
 
@@ -64,7 +62,7 @@ const differencesOf = (partition: PartitionReport) =>
   partition.overlapping +
   partition.futureRows +
   Number(partition.committedBehindEnd) +
-  Number(partition.standing !== null);
+  Number(partition.undecided !== null);
 
 export function isClean({ partitions, persons, derived }: VerifyReport): boolean {
   return (
@@ -76,8 +74,9 @@ export function isClean({ partitions, persons, derived }: VerifyReport): boolean
 
 const hasDrifted = ({ missing, unfounded, fault }: Drift) => missing + unfounded > 0 || fault !== null;
 
-export function toJson(report: VerifyReport): VerifyReport & { ok: boolean } {
-  return { ok: isClean(report), ...report };
+export function toJson({ partitions, ...report }: VerifyReport): object {
+  const shown = partitions.map(({ undecided: standing, ...partition }) => ({ ...partition, standing }));
+  return { ok: isClean({ partitions, ...report }), partitions: shown, ...report };
 }
 
 const COLUMNS: readonly [string, (partition: PartitionReport) => string | number][] = [
@@ -101,28 +100,26 @@ const COLUMNS: readonly [string, (partition: PartitionReport) => string | number
 
 const EXPLANATIONS: Record<Example['kind'], string> = {
   lost: 'no row, and no copy, dead letter or fence explains it',
-  doubled: 'more than one row of one message, also for readers',
+  doubled: 'readers see more than one row of one message',
   overlapping: 'rows of different messages at one offset',
-  future: 'rows behind the end of the log',
-  behind: 'committed behind the end of the log',
-  replaced: 'not the log that was read; nothing is read until somebody decides: npm run offsets -- list',
+  future: 'rows after the end of the log',
+  behind: 'committed after the end of the log',
+  replaced: 'the log was replaced; its consumer is paused until an operator decides: npm run offsets -- list',
 };
 
-/** A table, then one line for each example of a difference, then the verdict. */
+/** A table, the examples of differences, and the verdict. */
 export function toLines(report: VerifyReport): string[] {
-  const head = COLUMNS.map(([name]) => name);
   const body = report.partitions.map((partition) => COLUMNS.map(([, read]) => String(read(partition))));
-  const widths = head.map((name, index) =>
-    body.map((cells) => cells[index]!.length).reduce((most, each) => Math.max(most, each), name.length),
-  );
+  const head = COLUMNS.map(([name]) => name);
+  const widths = head.map((name, at) => body.reduce((most, cells) => Math.max(most, cells[at]!.length), name.length));
   const toLine = (cells: string[]) =>
-    cells.map((cell, index) => (index === 0 ? cell.padEnd(widths[0]!) : cell.padStart(widths[index]!))).join('  ');
+    cells.map((cell, at) => (at === 0 ? cell.padEnd(widths[0]!) : cell.padStart(widths[at]!))).join('  ');
   const examples = report.partitions.flatMap((partition) =>
     partition.examples.flatMap((example) => toExampleLines(partition, example)),
   );
   const total = report.partitions.reduce((sum, partition) => sum + differencesOf(partition), 0);
   const waiting = report.partitions.reduce((sum, { committed, end }) => sum + Math.max(0, end - committed), 0);
-  const waits = waiting === 0 ? [] : [`${waiting} records behind the commit were not judged: they are not written yet`];
+  const waits = waiting === 0 ? [] : [`${waiting} records after the commit were not checked: they are not written yet`];
   const verdict = total === 0 ? 'every record of the log is accounted for, once' : `${total} differences`;
   const lines = [toLine(head), ...body.map(toLine), ...examples, ...toRepeatLines(report), ...waits, verdict];
   return [...lines, ...toPersonLines(report), ...report.derived.filter(hasDrifted).map(toDriftLine)];
@@ -142,23 +139,19 @@ function toPersonLines({ persons }: VerifyReport): string[] {
 const toDriftLine = ({ table, missing, unfounded, fault }: Drift) =>
   fault !== null
     ? `${table} could not be compared with events: ${fault}`
-    : `${table} has drifted from events: ${missing} rows missing, ${unfounded} rows that no event says; mend it by: npm run derive`;
+    : `${table} has drifted from events: ${missing} rows missing, ${unfounded} rows without an event; repair it with npm run derive`;
 
 function toExampleLines(report: PartitionReport, { kind, start, end }: Example): string[] {
   const { topic, partition, group, examples } = report;
   const offsets = end - start === 1 ? String(start) : `${start} to ${end - 1}`;
   const line = `${kind}: ${topic}/${partition} ${offsets}: ${EXPLANATIONS[kind]}`;
   if (kind !== 'lost') return [line];
-  // One command per partition with its first offset: a second move to a later one would skip what the first reads.
-  const from = examples
-    .filter((each) => each.kind === 'lost')
-    .map((each) => each.start)
-    .reduce((least, each) => Math.min(least, each), Number.POSITIVE_INFINITY);
+  // The first lost offset of the partition: a later one would skip what it reads.
+  const from = examples.reduce((least, each) => (each.kind === 'lost' ? Math.min(least, each.start) : least), start);
   const command = `npm run offsets -- accept --group ${group} --topic ${topic} --partition ${partition} --from ${from} --yes`;
-  return [line, `  read again, while the group's consumers are stopped, by: ${command}`];
+  return [line, `  stop the group's consumers and read it again: ${command}`];
 }
 
-/** What was read twice, by table. */
 function toRepeatLines({ partitions }: VerifyReport): string[] {
   const counts = new Map<PartitionReport['table'], { exact: string; records: number }>();
   for (const { table, exact, repeatedRecords } of partitions)
@@ -166,6 +159,6 @@ function toRepeatLines({ partitions }: VerifyReport): string[] {
   return [...counts].flatMap(([table, { exact, records }]) =>
     records === 0
       ? []
-      : [`${records} records stand in more than one raw row of ${table}, each once in ${exact}: they were read twice`],
+      : [`${records} records have more than one raw row in ${table} and one in ${exact}: they were read twice`],
   );
 }

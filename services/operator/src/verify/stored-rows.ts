@@ -2,7 +2,6 @@ import { type QueryRows, readRows } from '@playline/stores';
 import type { CopyRule, Flow } from './flows.ts';
 import type { BucketCount, OffsetRange } from './ranges.ts';
 
-/** Offsets of one partition. */
 export interface PartitionRange extends OffsetRange {
   readonly partition: number;
 }
@@ -20,10 +19,10 @@ export interface Repeated {
 
 type Table = Pick<Flow, 'table' | 'identity' | 'version' | 'copyRules'>;
 
-/** Queries of the verifier. Raw rows, except for `doubledRows`: nothing is folded before it is counted. */
+/** Queries of raw rows, except for `doubledRows`: nothing is folded before it is counted. */
 export interface StoredRows {
   counts(table: Table, ranges: readonly PartitionRange[]): AsyncIterable<BucketCount>;
-  /** Offsets of the range without a row, in order. */
+  /** Offsets without a row, in order. */
   missing(table: Table, range: PartitionRange): Promise<OffsetRange[]>;
   repeated(table: Table, range: PartitionRange): Promise<Repeated>;
   /** Largest offset by partition. */
@@ -38,10 +37,7 @@ const EXAMPLES_MAX = 20;
 const within = ({ partition, start, end }: PartitionRange) =>
   `(kafka_partition = ${partition} AND kafka_offset >= ${start} AND kafka_offset < ${end})`;
 
-/**
- * The query for missing offsets, as the first and last of each run. Bitmaps count distinct offsets exactly in 8 KiB for
- * 65,536 of them, however many rows there are.
- */
+/** The first and last missing offset of each run, by bitmaps: 8 KiB for 65,536 offsets, however many rows. */
 const missingSql = ({ table }: Table, range: PartitionRange) => `
   WITH bitmapToArray(bitmapAndnot(
       bitmapBuild(range(toUInt64(${range.start}), toUInt64(${range.end}))), groupBitmapState(kafka_offset))) AS missing,
@@ -56,8 +52,8 @@ const repeatedSql = ({ table, identity }: Table, range: PartitionRange) => `
   GROUP BY kafka_offset HAVING repeated > 0 OR identities > 1 ORDER BY kafka_offset`;
 
 /**
- * Rows of one message at one offset as readers see them: FINAL folds rows of one sorting key, and of several keys the
- * largest version is shown. Only for keys that repeat: folding a whole table would read all of it.
+ * Rows of one message at one offset that readers see: FINAL folds rows of one sorting key, and of several keys the largest
+ * version is shown. Only for keys that repeat, since folding a whole table would read all its rows.
  */
 function shownSql({ table, identity, version, copyRules }: Table, range: PartitionRange): string {
   const key = copyRules[0]?.columns;

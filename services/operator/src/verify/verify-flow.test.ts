@@ -139,8 +139,8 @@ function judge({ entries, committed, future }: World, stored = new Set(entries.f
 }
 
 const toFact = ({ id, isFenced }: Entry): LoggedFact => {
-  const question = { environmentId: '', key: Buffer.from('fenced'), eventTimeMs: 0, receivedAtMs: 0 };
-  return { isFencedOut: (ask) => isFenced && ask(question), copies: [[String(id)]] };
+  const fact = { environmentId: '', key: Buffer.from('fenced'), eventTimeMs: 0, receivedAtMs: 0 };
+  return { isFencedOut: (isFencedBy) => isFenced && isFencedBy(fact), copies: [[String(id)]] };
 };
 
 /** Verifies the one partition of a world. */
@@ -164,7 +164,7 @@ async function verifyWorld(world: World, replaced: ReadonlyMap<string, ReplacedL
   return report!;
 }
 
-it('finds exactly the gaps, duplicates and overlaps that a check of every single offset finds', async () => {
+it('verifyFlow finds exactly the gaps, duplicates and overlaps that a check of every single offset finds', async () => {
   await fc.assert(
     fc.asyncProperty(worlds, async (world) => {
       const report = await verifyWorld(world, new Map());
@@ -178,7 +178,7 @@ it('finds exactly the gaps, duplicates and overlaps that a check of every single
   );
 });
 
-it('checks the records of a replaced log by their contents, and ignores rows of the lost one', async () => {
+it('verifyFlow checks the records of a replaced log by their contents, and ignores rows of the lost one', async () => {
   const property = fc.asyncProperty(worlds, fc.nat(60), fc.nat(60), async (world, from, length) => {
     const start = world.start + from;
     const range = { start, end: start + length };
@@ -203,13 +203,13 @@ it('checks the records of a replaced log by their contents, and ignores rows of 
   await fc.assert(property, { numRuns: 500 });
 });
 
-it('reports a log that is not the one that was read, and checks it up to the difference', async () => {
+it('verifyFlow reports a log that is not the one that was read, and checks it up to the difference', async () => {
   const property = fc.asyncProperty(worlds, fc.nat(60), async (world, at) => {
-    const partsAt = Math.min(world.start + at, world.start + world.entries.length);
-    const undecided = { words: 'it lost its end', partsAt };
+    const divergesAt = Math.min(world.start + at, world.start + world.entries.length);
+    const undecided = { finding: 'it lost its end', divergesAt };
     const report = await verifyWorld(world, new Map([['topic/0', { ranges: [], undecided }]]));
-    expect(report.standing).toBe('it lost its end');
-    expect(report.committed).toBe(Math.min(world.start + world.committed, partsAt));
+    expect(report.undecided).toBe('it lost its end');
+    expect(report.committed).toBe(Math.min(world.start + world.committed, divergesAt));
     expect(isClean({ partitions: [report], persons: null, derived: [] })).toBe(false);
     expect(toLines({ partitions: [report], persons: null, derived: [] }).join('\n')).toContain('npm run offsets');
   });

@@ -1,3 +1,4 @@
+/** Compares one topic with its table. */
 import type { IsFenced } from '@playline/events';
 import type { LogBounds, LogReader, StreamRecord } from '@playline/stream';
 import type { DeadOffsets, Flow, LoggedFact } from './flows.ts';
@@ -15,50 +16,48 @@ import { type ReplacedLog, within, without } from './replaced-logs.ts';
 import type { Excuse, PartitionReport } from './report.ts';
 import type { PartitionRange, StoredRows } from './stored-rows.ts';
 
-/** Reads a value; null when it is unreadable. */
+/** Null for an unreadable value. */
 export type ReadFact = (flow: Flow, record: StreamRecord) => Promise<LoggedFact | null>;
 
 export interface VerifyFlowOptions {
   readonly log: LogReader;
   readonly stored: StoredRows;
   readonly readFact: ReadFact;
-  /** Both are called after the rows were read: what explains a missing row exists before the row is missed. */
+  /** Both are called after the rows were read, so that what explains a missing row exists by then. */
   readonly readDeadOffsets: () => Promise<DeadOffsets>;
   readonly readIsFenced: () => Promise<IsFenced>;
-  /** Partitions whose log was replaced, by `topic/partition`. */
+  /** By `topic/partition`. */
   readonly replaced: ReadonlyMap<string, ReplacedLog>;
-  /** Prefix of every topic name. */
   readonly topicPrefix: string;
-  /** Group of the writer. */
   readonly group: string;
   readonly bucketSize: number;
   readonly onProgress: (line: string) => void;
 }
 
-/** At most a million offsets are checked at once: some megabytes of bitmaps and ranges. */
+/** Limits the memory of bitmaps and ranges to some megabytes. */
 const BUCKETS_MAX = 16;
-/** A read fetches about a thousand neighbours, so gaps closer than that are read together. */
+/** A read fetches about a thousand neighbours. */
 const JOIN_DISTANCE = 1_000;
-/** Copies are searched together, in lists that fit into one query. */
+/** Facts whose copies are searched in one query. */
 const FACTS_MAX = 5_000;
 const EXAMPLES_MAX = 20;
 
-/** A record without a row of its own, not explained yet. */
+/** A record without a row, not explained yet. */
 interface Absent {
   readonly offset: number;
   readonly fact: LoggedFact | null;
 }
 
-/** Compares one topic with its table, partition by partition. @throws Error of the stores */
+/** @throws Error of the stores */
 export async function verifyFlow(flow: Flow, parts: VerifyFlowOptions): Promise<PartitionReport[]> {
   const { log, stored, topicPrefix, group } = parts;
   const topic = topicPrefix + flow.topic;
-  // Committed records have rows, so the rows are read after the commits. The end of the log is read after the rows.
+  // Commits before rows, and the end of the log after them: committed records have rows.
   const committed = await log.committed(group, topic);
   const bounds = await log.bounds(topic);
   const reports = bounds.map((each) => {
-    const standing = parts.replaced.get(`${topic}/${each.partition}`)?.undecided ?? null;
-    return createReport(flow, topic, { group, each, committed: committed.get(each.partition), standing });
+    const undecided = parts.replaced.get(`${topic}/${each.partition}`)?.undecided ?? null;
+    return createReport(flow, topic, { group, each, committed: committed.get(each.partition), undecided });
   });
   let excuses: Excuses | null = null;
   const readExcuses = async () => {
@@ -68,10 +67,12 @@ export async function verifyFlow(flow: Flow, parts: VerifyFlowOptions): Promise<
   // Ranges of one partition share buckets, so each has its own query. Mostly there is one range.
   const ranges = reports.map((report) => ({ report, left: without(checkedRange(report), replacedIn(report, parts)) }));
   for (let round = 0; ranges.some(({ left }) => left.length > round); round++) {
-    const asked = ranges.flatMap(({ report, left }) => (left[round] ? [{ report, range: left[round] }] : []));
-    const counts = await readCounts(flow, asked, parts);
-    for (const { report, range } of asked) {
-      const suspects = findSuspectsOf({ report, range }, counts.get(report.partition) ?? new Map(), parts);
+    const checked = ranges.flatMap(({ report, left }) => (left[round] ? [{ report, range: left[round] }] : []));
+    const counts = await readCounts(flow, checked, parts);
+    for (const { report, range } of checked) {
+      const buckets = counts.get(report.partition) ?? new Map();
+      for (const { rows } of buckets.values()) report.rows += rows;
+      const suspects = findSuspects(range, buckets, { bucketSize: parts.bucketSize, bucketsMax: BUCKETS_MAX });
       if (suspects.length > 0) await inspect({ flow, excuses: await readExcuses(), parts, report }, suspects);
     }
   }
@@ -87,31 +88,28 @@ const checkedRange = ({ start, committed }: PartitionReport): OffsetRange => ({ 
 const replacedIn = ({ topic, partition }: { topic: string; partition: number }, { replaced }: VerifyFlowOptions) =>
   replaced.get(`${topic}/${partition}`)?.ranges ?? [];
 
-/**
- * Checks offsets that may have rows of the lost log. The offset proves nothing here, so each record is searched by its
- * contents; tables that know rows only by their place are searched by place.
- */
+/** Checks offsets that may have rows of a lost log, by content; tables with the offset in their key by offset. */
 async function checkReplaced(work: PartitionWork, range: OffsetRange): Promise<void> {
   const { flow, parts, report } = work;
   const { partition } = report;
-  parts.onProgress(`${report.topic}/${partition}: ${range.start} to ${range.end - 1} are of a log that was replaced`);
+  parts.onProgress(`${report.topic}/${partition}: ${range.start} to ${range.end - 1} belong to a replaced log`);
   report.replaced += sizeOf(range);
-  const byPlace = flow.copyRules.length === 0;
   const copiesBefore = report.excused.copy;
-  await explainGaps(work, byPlace ? await parts.stored.missing(flow, { partition, ...range }) : [range]);
+  const byOffset = flow.copyRules.length === 0;
+  await explainGaps(work, byOffset ? await parts.stored.missing(flow, { partition, ...range }) : [range]);
   report.excused.copy = copiesBefore;
 }
 
 function createReport(
   flow: Flow,
   topic: string,
-  parts: { group: string; each: LogBounds; committed: number | undefined; standing?: ReplacedLog['undecided'] },
+  parts: { group: string; each: LogBounds; committed: number | undefined; undecided?: ReplacedLog['undecided'] },
 ): PartitionReport {
-  const { group, each, committed, standing = null } = parts;
+  const { group, each, committed, undecided = null } = parts;
   const { partition, start, end } = each;
   const isBehind = committed !== undefined && committed > end;
-  // From the difference on, nothing of this log was read, and there is no decision yet.
-  const readTo = Math.min(committed ?? start, standing?.partsAt ?? end, end);
+  // Nothing was read of a replaced log without a decision.
+  const readTo = Math.min(committed ?? start, undecided?.divergesAt ?? end, end);
   return {
     topic,
     table: flow.table,
@@ -129,22 +127,24 @@ function createReport(
     futureRows: 0,
     committedBehindEnd: isBehind,
     replaced: 0,
-    standing: standing?.words ?? null,
+    undecided: undecided?.finding ?? null,
     excused: { copy: 0, deadLetter: 0, fence: 0 },
     holes: 0,
     expired: 0,
     examples: [
       ...(isBehind ? [{ kind: 'behind' as const, start: end, end: committed }] : []),
-      ...(standing === null ? [] : [{ kind: 'replaced' as const, start: standing.partsAt, end }]),
+      ...(undecided === null ? [] : [{ kind: 'replaced' as const, start: undecided.divergesAt, end }]),
     ],
   };
 }
 
-type ReportRange = { readonly report: PartitionReport; readonly range: OffsetRange };
-
-async function readCounts(flow: Flow, asked: readonly ReportRange[], { stored }: VerifyFlowOptions) {
+async function readCounts(
+  flow: Flow,
+  checked: readonly { report: PartitionReport; range: OffsetRange }[],
+  { stored }: VerifyFlowOptions,
+) {
   const counts = new Map<number, Map<number, BucketCount>>();
-  const ranges = asked.map(({ report: { partition }, range }) => ({ partition, ...range }));
+  const ranges = checked.map(({ report: { partition }, range }) => ({ partition, ...range }));
   for await (const count of stored.counts(flow, ranges)) {
     const ofPartition = counts.get(count.partition) ?? new Map<number, BucketCount>();
     counts.set(count.partition, ofPartition.set(count.index, count));
@@ -164,21 +164,12 @@ interface PartitionWork {
   readonly report: PartitionReport;
 }
 
-function findSuspectsOf(
-  { report, range }: ReportRange,
-  counts: ReadonlyMap<number, BucketCount>,
-  { bucketSize }: VerifyFlowOptions,
-): Suspect[] {
-  for (const { rows } of counts.values()) report.rows += rows;
-  return findSuspects(range, counts, { bucketSize, bucketsMax: BUCKETS_MAX });
-}
-
 async function inspect(work: PartitionWork, suspects: readonly Suspect[]): Promise<void> {
   const { flow, parts, report } = work;
   const { topic, partition } = report;
   for (const suspect of suspects) {
     const range = { partition, start: suspect.start, end: suspect.end };
-    parts.onProgress(`${topic}/${partition}: looking into ${suspect.start} to ${suspect.end - 1}`);
+    parts.onProgress(`${topic}/${partition}: examining ${suspect.start} to ${suspect.end - 1}`);
     if (suspect.hasRepeats) await countRepeats(work, range);
     if (suspect.hasGaps) await explainGaps(work, await parts.stored.missing(flow, range));
   }
@@ -193,7 +184,7 @@ async function countRepeats({ flow, parts, report }: PartitionWork, range: Parti
     if (report.examples.length < EXAMPLES_MAX) report.examples.push({ kind, start: offset, end: offset + 1 });
 }
 
-/** Reads the records whose rows are missing, and looks for an explanation of each. */
+/** Reads the records whose rows are missing, and explains each. */
 async function explainGaps(work: PartitionWork, gaps: readonly OffsetRange[]): Promise<void> {
   const { flow, excuses, parts, report } = work;
   const { topic, partition } = report;
@@ -217,13 +208,12 @@ async function explainGaps(work: PartitionWork, gaps: readonly OffsetRange[]): P
       if (absent.length >= FACTS_MAX) await explain();
     }
   await explain();
-  const room = Math.max(0, EXAMPLES_MAX - report.examples.length);
-  for (const each of lost.slice(0, room).map((range) => ({ kind: 'lost' as const, ...range })))
-    report.examples.push(each);
+  const examples = lost.slice(0, Math.max(0, EXAMPLES_MAX - report.examples.length));
+  for (const range of examples) report.examples.push({ kind: 'lost', ...range });
   await countHoles(work, { gaps, records });
 }
 
-/** Offsets of absent records without an explanation by a copy or a fence, in order. */
+/** Offsets of absent records that no copy or fence explains. */
 async function findLost(
   flow: Flow,
   absent: readonly Absent[],
@@ -245,7 +235,7 @@ async function findLost(
   return open.map(({ offset }) => offset);
 }
 
-/** Offsets without a record are holes of the log, unless retention removed them during the check. */
+/** Offsets without a record are holes, unless retention removed them during the check. */
 async function countHoles(
   { parts, report }: PartitionWork,
   { gaps, records }: { gaps: readonly OffsetRange[]; records: number },
@@ -259,7 +249,7 @@ async function countHoles(
   report.holes += silent - Math.min(silent, gone);
 }
 
-/** Rows after the end of the log, or of partitions that it lacks; those of the lost log are allowed. */
+/** Rows after the end of the log; those of a lost log are allowed. */
 async function addFuture(
   flow: Flow,
   found: {

@@ -65,7 +65,7 @@ async function verify() {
     partitions.filter((partition) => partition.table === table).reduce((total, each) => total + read(each), 0);
   return { code, partitions, sum };
 }
-const placeOf = async (eventName: string) => {
+const offsetOf = async (eventName: string) => {
   const sql = `SELECT kafka_partition, kafka_offset FROM events WHERE event_name = '${eventName}' LIMIT 1`;
   return (await fixture.query(sql)).split('	').map(Number) as [number, number];
 };
@@ -75,7 +75,7 @@ const insertAgain = (what: string, eventName: string) =>
     `INSERT INTO events SETTINGS insert_deduplicate = 0 SELECT ${what} FROM events WHERE event_name = '${eventName}'`,
   );
 
-it('explains every record: copies that were folded, dead letters, decisions published twice', async () => {
+it('verify explains every record: copies that were folded, dead letters, decisions published twice', async () => {
   const { code, sum } = await verify();
   expect(code).toBe(0);
   expect(sum(({ rows }) => rows)).toBe(302);
@@ -85,8 +85,8 @@ it('explains every record: copies that were folded, dead letters, decisions publ
   expect(sum(({ rows }) => rows, 'consent_log')).toBe(1);
 });
 
-it('finds a row that was lost, and where', async () => {
-  const [partition, offset] = await placeOf('event 100');
+it('verify finds a lost row and its offset', async () => {
+  const [partition, offset] = await offsetOf('event 100');
   await fixture.query("DELETE FROM events WHERE event_name = 'event 100'");
   const { code, partitions } = await verify();
   expect(code).toBe(1);
@@ -96,12 +96,12 @@ it('finds a row that was lost, and where', async () => {
   const at = `--group ${fixture.group} --topic ${found!.topic} --partition ${partition}`;
   expect(lines.join('\n')).toMatch(
     new RegExp(
-      `lost: ${found!.topic}/${partition} ${offset}: .*\\n.* npm run offsets -- accept ${at} --from ${offset} --yes`,
+      `lost: ${found!.topic}/${partition} ${offset}: .*\\n.*: npm run offsets -- accept ${at} --from ${offset} --yes`,
     ),
   );
 });
 
-it('explains the missing rows of an erased person by the fence, and those of nobody else', async () => {
+it('verify explains the missing rows of an erased person by the fence, and those of no one else', async () => {
   await fixture.query(`DELETE FROM events WHERE event_name = 'of an erased person'`);
   const before = await verify();
   await fixture.query(
@@ -113,7 +113,7 @@ it('explains the missing rows of an erased person by the fence, and those of nob
   expect(sum(({ excused }) => excused.fence)).toBe(1);
 });
 
-it('counts a message with two raw rows and one in events_exact, which is no difference', async () => {
+it('verify counts a message with two raw rows and one in events_exact, which is no difference', async () => {
   // A merge would remove the copy before the check.
   await fixture.query('SYSTEM STOP MERGES events');
   const before = await verify();
@@ -124,15 +124,15 @@ it('counts a message with two raw rows and one in events_exact, which is no diff
   expect(partitions.flatMap(({ examples }) => examples)).toEqual(before.partitions.flatMap(({ examples }) => examples));
   const { lines } = await fixture.operate('verify', '--group', fixture.group);
   expect(lines.join('\n')).toContain(
-    '1 records stand in more than one raw row of events, each once in events_exact: they were read twice',
+    '1 records have more than one raw row in events and one in events_exact: they were read twice',
   );
 });
 
-it('finds a message twice in events_exact, two messages at one offset, and rows after the end of the log', async () => {
-  const [partition, offset] = await placeOf('event 101');
+it('verify finds a message twice in events_exact, two messages at one offset, and rows after the end of the log', async () => {
+  const [partition, offset] = await offsetOf('event 101');
   await insertAgain("* REPLACE (toFixedString(unhex(repeat('ab', 16)), 16) AS identity_key)", 'event 101');
-  const place = `kafka_partition = ${partition} AND kafka_offset = ${offset}`;
-  expect((await fixture.query(`SELECT count() FROM events_exact WHERE ${place}`)).trim()).toBe('2');
+  const position = `kafka_partition = ${partition} AND kafka_offset = ${offset}`;
+  expect((await fixture.query(`SELECT count() FROM events_exact WHERE ${position}`)).trim()).toBe('2');
   await insertAgain('* REPLACE (generateUUIDv4() AS message_id)', 'event 102');
   await insertAgain('* REPLACE (kafka_offset + 1000000 AS kafka_offset)', 'event 103');
   const { code, sum, partitions } = await verify();
@@ -145,15 +145,15 @@ it('finds a message twice in events_exact, two messages at one offset, and rows 
       examples.filter((example) => example.kind === kind).map(({ start }) => [partition, start]),
     );
   expect(examplesOf('doubled')).toEqual([[partition, offset]]);
-  expect(examplesOf('overlapping')).toEqual([await placeOf('event 102')]);
+  expect(examplesOf('overlapping')).toEqual([await offsetOf('event 102')]);
 });
 
-it('names a derived table that has drifted from events, and the command that repairs it', async () => {
+it('verify names a derived table that has drifted from events, and the command that repairs it', async () => {
   const unfounded = async () => {
     const { code, lines } = await fixture.operate('verify', '--group', fixture.group);
-    const said =
-      /^identity_days has drifted from events: .*, (\d+) rows that no event says; mend it by: npm run derive$/m;
-    return { code, rows: Number(said.exec(lines.join('\n'))?.[1] ?? 0) };
+    const output =
+      /^identity_days has drifted from events: .*, (\d+) rows without an event; repair it with npm run derive$/m;
+    return { code, rows: Number(output.exec(lines.join('\n'))?.[1] ?? 0) };
   };
   const { rows } = await unfounded();
   const key = "toFixedString(unhex(repeat('cd', 16)), 16)";
@@ -161,7 +161,7 @@ it('names a derived table that has drifted from events, and the command that rep
   expect(await unfounded()).toEqual({ code: 1, rows: rows + 1 });
 });
 
-it('fails when the group has committed nothing', async () => {
-  const { code, lines } = await fixture.operate('verify', '--group', 'test-nobody');
+it('verify fails when the group has committed nothing', async () => {
+  const { code, lines } = await fixture.operate('verify', '--group', 'test-unknown');
   expect({ code, lines }).toEqual({ code: 1, lines: [] });
 });

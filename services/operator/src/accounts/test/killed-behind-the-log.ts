@@ -7,7 +7,7 @@ import { createTestStores } from '../../test/open-stores.ts';
 
 const { REDIS = '', BROKERS = '', REGISTRY = '', TOPIC_PREFIX: topicPrefix = '' } = process.env;
 const stores = createTestStores({ redis: REDIS, kafka: BROKERS.split(','), registry: REGISTRY });
-const author = { changedBy: 'somebody', requestId: 'r' };
+const author = { changedBy: 'other', requestId: 'r' };
 const sourcesOf = createRecordSources(stores, { topicPrefix, author });
 const sources = {
   accounts: sourcesOf(ACCOUNTS),

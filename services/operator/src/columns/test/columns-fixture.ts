@@ -28,12 +28,12 @@ export interface RunOptions {
 
 /** Runs the real command in this process. */
 function createRun(environment: Readonly<Record<string, string>>) {
-  return async (words: readonly string[], { stopAt, answer }: RunOptions = {}) => {
+  return async (args: readonly string[], { stopAt, answer }: RunOptions = {}) => {
     const [results, progress]: [string[], string[]] = [[], []];
     const stop = new AbortController();
     const { clickhouse } = createAddresses(configSchema.parse(environment), '/nowhere');
     const command = createColumnsCommand({ clickhouse, wallClockMs: () => NOW, stop: stop.signal });
-    const code = await runCommand([command], ['columns', ...words], {
+    const code = await runCommand([command], ['columns', ...args], {
       result: (line) => void results.push(line),
       progress: (line) => {
         progress.push(line);
@@ -61,9 +61,9 @@ export async function openColumnsFixture() {
     list: async () =>
       (await run(['list', '--json'])).results.map((line) => JSON.parse(line) as Record<string, unknown>),
     /** Starts the command as a process that can be killed. */
-    start(...words: string[]) {
+    start(...args: string[]) {
       const env = { ...bareEnvironment(), ...own.environment };
-      const child = spawn(process.execPath, [OPERATOR, 'columns', ...words], { env, cwd: tmpdir(), stdio: 'ignore' });
+      const child = spawn(process.execPath, [OPERATOR, 'columns', ...args], { env, cwd: tmpdir(), stdio: 'ignore' });
       started.add(child);
       return child;
     },

@@ -24,7 +24,7 @@ const toGraphFact = createGraphFact({ keyOf, isBlocked: createIsBlocked() });
 type Link = Pick<IdentityLinkRecord, 'link' | 'fromKind' | 'fromId' | 'toKind' | 'toId'>;
 
 const nowhere = () => {
-  throw new UnreachableError('nobody has told');
+  throw new UnreachableError('not configured');
 };
 
 /** Contents of the tables; a test may remove what a writer has not written yet. */
@@ -52,15 +52,15 @@ function createMemoryTables({ links, persons, rawIds, sides }: Stored): Identity
     hasEvents: async () => links.length > 0,
     linksOf: async (_, filter, { limit }) => links.filter((row) => isOf(filter, row)).slice(-limit),
     joinsOf: async (_, keys) => {
-      const asked = toHex(keys);
+      const wanted = toHex(keys);
       const isJoin = ({ a, b, outcome }: LinkRow) =>
-        asked.includes(a.key) && asked.includes(b.key) && ['linked', 'unchanged'].includes(outcome);
+        wanted.includes(a.key) && wanted.includes(b.key) && ['linked', 'unchanged'].includes(outcome);
       return links.filter(isJoin);
     },
     sidesOf: async (_, keys) => sides.filter(({ key }) => toHex(keys).includes(key)),
     rawIdsOf: async (_, keys) => {
-      const asked = toHex(keys);
-      return new Map([...rawIds].filter(([key]) => asked.includes(key)));
+      const wanted = toHex(keys);
+      return new Map([...rawIds].filter(([key]) => wanted.includes(key)));
     },
   };
 }
@@ -80,9 +80,9 @@ function openMemoryLog(log: MemoryLog): UnlinkLog {
       const fact = log.published.find((one) => one.messageId.equals(messageId));
       return fact === undefined ? null : log.toDecision(fact);
     },
-    async publishAgain(places) {
-      log.again.push(...places.map(({ offset }) => offset));
-      return places.length;
+    async publishAgain(offsets) {
+      log.again.push(...offsets.map(({ offset }) => offset));
+      return offsets.length;
     },
     close: async () => {},
   };

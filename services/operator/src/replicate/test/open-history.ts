@@ -7,15 +7,15 @@ export const CHAIN = 'made-up-chain';
 /** The answer to a request: its page, a refusal, a broken answer, an invalid page, or the page before again. */
 export type ServedAs = 'page' | '429' | '500' | 'broken' | 'nonsense' | 'twice';
 
-/** A version of the activity with this number, at this place of the history. */
-export function versionOf(number: number, place: number): Activity {
-  const at = `2026-11-22T12:00:00.${String(place).padStart(6, '0')}Z`;
+/** A version of the activity with this number, at a position of the history. */
+export function versionOf(number: number, position: number): Activity {
+  const at = `2026-11-22T12:00:00.${String(position).padStart(6, '0')}Z`;
   return {
     id: `00000000-0000-4000-8000-${String(number).padStart(12, '0')}`,
     updated_at: at,
     indexed_at: '2026-11-21T12:00:00.000000Z',
     type: 'mint',
-    details: { amount: String(place), to: 'a "quoted" name\n' },
+    details: { amount: String(position), to: 'a "quoted" name\n' },
     blockchain_metadata: null,
   };
 }
@@ -29,32 +29,32 @@ export interface FakeHistory {
   /** Appends a version of each of these activities; their earlier versions are no longer served. */
   put(...numbers: readonly number[]): void;
   /** Answers to the next requests, in order; then all get their page. */
-  respondWith(...fates: readonly ServedAs[]): void;
+  respondWith(...responses: readonly ServedAs[]): void;
   /** Called before each answer. */
   beforeAnswer: () => void;
   close(): Promise<void>;
 }
 
-/** A chain interface over HTTP with a history made up by a test. Its cursors are places. */
+/** A chain interface over HTTP with a history made up by a test. Its cursors are positions. */
 export async function openFakeHistory(): Promise<FakeHistory> {
   const versions: Activity[] = [];
-  const fates: ServedAs[] = [];
-  const asked: (string | null)[] = [];
+  const outcomes: ServedAs[] = [];
+  const requested: (string | null)[] = [];
   let before: string | null = null;
   const pageBehind = (cursor: string | null, size: number) => {
     const from = Number(cursor ?? 0);
-    const last = new Map(versions.map(({ id }, place) => [id, place]));
-    const places = versions.flatMap(({ id }, place) => (place >= from && last.get(id) === place ? [place] : []));
-    const shown = places.slice(0, size);
+    const last = new Map(versions.map(({ id }, at) => [id, at]));
+    const positions = versions.flatMap(({ id }, at) => (at >= from && last.get(id) === at ? [at] : []));
+    const shown = positions.slice(0, size);
     const next = shown.length === size ? shown.at(-1)! + 1 : Math.max(from, versions.length);
-    return { result: shown.map((place) => versions[place]), page: { previous_cursor: 'p', next_cursor: String(next) } };
+    return { result: shown.map((at) => versions[at]), page: { previous_cursor: 'p', next_cursor: String(next) } };
   };
   const history: FakeHistory = {
     url: '',
     versions,
-    requested: asked,
+    requested,
     put: (...numbers) => void versions.push(...numbers.map((number, at) => versionOf(number, versions.length + at))),
-    respondWith: (...more) => void fates.push(...more),
+    respondWith: (...more) => void outcomes.push(...more),
     beforeAnswer: () => {},
     close: async () => {
       server.closeAllConnections();
@@ -64,14 +64,14 @@ export async function openFakeHistory(): Promise<FakeHistory> {
   const server = createServer((request, response) => {
     const url = new URL(request.url ?? '', 'http://history');
     const cursor = url.searchParams.get('page_cursor');
-    asked.push(cursor);
+    requested.push(cursor);
     history.beforeAnswer();
-    const fate = fates.shift() ?? 'page';
-    const from = fate === 'twice' ? before : cursor;
+    const outcome = outcomes.shift() ?? 'page';
+    const from = outcome === 'twice' ? before : cursor;
     if (url.pathname !== `/v1/chains/${CHAIN}/activity-history`)
       response.writeHead(404).end('{"message":"no such chain"}');
-    else answer(response, fate, JSON.stringify(pageBehind(from, Number(url.searchParams.get('page_size')))));
-    if (fate === 'page') before = cursor;
+    else answer(response, outcome, JSON.stringify(pageBehind(from, Number(url.searchParams.get('page_size')))));
+    if (outcome === 'page') before = cursor;
   }).listen(0, '127.0.0.1');
   await once(server, 'listening');
   const address = server.address();
@@ -79,11 +79,11 @@ export async function openFakeHistory(): Promise<FakeHistory> {
   return Object.assign(history, { url: `http://127.0.0.1:${address.port}` });
 }
 
-function answer(response: ServerResponse, fate: ServedAs, page: string): void {
-  if (fate === '429') response.writeHead(429, { 'retry-after': '7' }).end('{}');
-  else if (fate === '500') response.writeHead(500).end('{"message":"internal"}');
-  else if (fate === 'nonsense') response.writeHead(200).end('<p>a proxy</p>');
-  else if (fate === 'broken') {
+function answer(response: ServerResponse, outcome: ServedAs, page: string): void {
+  if (outcome === '429') response.writeHead(429, { 'retry-after': '7' }).end('{}');
+  else if (outcome === '500') response.writeHead(500).end('{"message":"internal"}');
+  else if (outcome === 'nonsense') response.writeHead(200).end('<p>a proxy</p>');
+  else if (outcome === 'broken') {
     response.writeHead(200, { 'content-length': page.length });
     response.write(page.slice(0, page.length / 2), () => response.destroy());
   } else response.writeHead(200).end(page);

@@ -3,38 +3,14 @@ import type { AtomicPublisher, LogBounds, LogReader, StreamRecord, TransactionRe
 import { expect, it } from 'vitest';
 import type { WritableLogSources } from '../writable-log.ts';
 import { giveUpMints } from './give-up.ts';
+import { SIGNER, stateRecordOf } from './test/mint-state.ts';
 
 const SCHEMA_ID = 1;
-const SIGNER = `0x${'51'.repeat(20)}`;
 const topic = TOPICS.mintStates.name;
 
-const stateOf = (number: number): MintStateRecord => ({
-  chain: 'demo-chain',
-  contractAddress: Buffer.alloc(20, 7),
-  referenceId: `asset-${number}`,
-  attemptId: Buffer.from(number.toString(16).padStart(32, '0'), 'hex'),
-  signer: Buffer.alloc(20, 0x51),
-  projectId: 'demo',
-  environmentId: 'demo-development',
-  ownerAddress: Buffer.alloc(20, 1),
-  tokenId: '7',
-  amount: null,
-  requestedAt: 1_000,
-  traceId: '0'.repeat(32),
-  revision: 1,
-  status: 'pending',
-  stage: 'accepted',
-  reason: null,
-  nonce: null,
-  transactionHash: null,
-  activityId: null,
-  error: null,
-  requestPartition: 0,
-  requestOffset: number,
-  changedAt: 2_000,
-});
+const stateOf = (number: number) => stateRecordOf(`asset-${number}`, { stage: 'accepted', reason: null });
 
-const placed = (state: MintStateRecord): TransactionRecord => ({
+const toTransactionRecord = (state: MintStateRecord): TransactionRecord => ({
   topic,
   partition: 0,
   key: Buffer.from(toMintStateKey(state)),
@@ -82,7 +58,7 @@ function giveUpAll(sources: WritableLogSources, audited: unknown[]) {
 it('mints give-up ends all assets of a signer although its minter takes over between the pieces, and audits each once', async () => {
   const { log, sources } = openLog(3);
   const count = 1_800;
-  log.push(...Array.from({ length: count }, (_, number) => placed(stateOf(number))));
+  log.push(...Array.from({ length: count }, (_, number) => toTransactionRecord(stateOf(number))));
   const audited: { detail: { assets: number } }[] = [];
   const { ended, carried } = await giveUpAll(sources, audited);
   expect([ended.length, carried.length]).toEqual([count, 0]);
@@ -92,6 +68,6 @@ it('mints give-up ends all assets of a signer although its minter takes over bet
 
 it('mints give-up fails with an instruction when a minter takes over after every piece', async () => {
   const { log, sources } = openLog(100);
-  log.push(...Array.from({ length: 5_000 }, (_, number) => placed(stateOf(number))));
+  log.push(...Array.from({ length: 5_000 }, (_, number) => toTransactionRecord(stateOf(number))));
   await expect(giveUpAll(sources, [])).rejects.toThrow(/took over 5 times. Stop it and run the command again/);
 });
